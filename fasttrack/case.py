@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that a rule may look at: the change, the policy, the manifests, the date.
+
+A rule sees no git, no clock, no environment and no working tree; what it can ask is here.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+from fasttrack.change.change import Change, Entry
+from fasttrack.errors import InputError
+from fasttrack.manifest.model import Manifest
+from fasttrack.policy.classes import PathClass, PathClasses, fold
+from fasttrack.policy.model import Policy
+
+
+@dataclass(frozen=True)
+class Config:
+    """The policy in force and where it came from.
+
+    Attributes:
+        folder: configuration folder inside the repository, such as `manifests`.
+        policy: the parsed policy.
+        policy_digest: SHA-256 of the policy's raw bytes, hexadecimal.
+        provisional: the policy was handed in by option and is not the target branch's own.
+    """
+
+    folder: str
+    policy: Policy
+    policy_digest: str
+    provisional: bool = False
+
+    @cached_property
+    def classes(self) -> PathClasses:
+        """Path classes under this policy."""
+        return PathClasses(self.policy, self.folder)
+
+
+@dataclass(frozen=True)
+class ManifestFile:
+    """One manifest file on one side of the change.
+
+    Attributes:
+        path: its repository path.
+        manifest: the parsed manifest, or the error that lists what is wrong with it.
+    """
+
+    path: str
+    manifest: Manifest | InputError
+
+
+@dataclass(frozen=True)
+class ManifestSet:
+    """The manifests of one tree, by path."""
+
+    files: tuple[ManifestFile, ...]
+
+    @cached_property
+    def valid(self) -> Mapping[str, Manifest]:
+        """Path to manifest, for those that parse."""
+        return {f.path: f.manifest for f in self.files if isinstance(f.manifest, Manifest)}
+
+    @cached_property
+    def broken(self) -> Mapping[str, InputError]:
+        """Path to error, for those that do not parse."""
+        return {f.path: f.manifest for f in self.files if isinstance(f.manifest, InputError)}
+
+    def governing(self, path: str) -> Manifest | None:
+        """The manifest whose roots hold `path`, compared exactly."""
+        return next((m for m in self.valid.values() if in_roots(m, path)), None)
+
+
+def in_roots(manifest: Manifest, path: str) -> bool:
+    """Whether `path` is one of the manifest's roots or lies under one."""
+    return any(path.startswith(r) if r.endswith("/") else path == r for r in manifest.code.roots)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One change under one policy: the only argument of every rule.
+
+    Attributes:
+        change: facts from git.
+        config: the policy in force.
+        base: manifests at the target branch's tip.
+        head: manifests in the judged tree (of the head alone when the merge conflicts).
+        as_of: the UTC day that leases, waivers and keys are judged at.
+        labelled: the change asked for the fast track by label.
+    """
+
+    change: Change
+    config: Config
+    base: ManifestSet
+    head: ManifestSet
+    as_of: date
+    labelled: bool = False
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self.config.policy
+
+    def path_class(self, path: str) -> PathClass:
+        """Class of a path under the policy."""
+        return self.config.classes.of(path)
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """Changed paths that are not evidence."""
+        return tuple(e for e in self.change.entries if not self.config.classes.is_evidence(e.path))
+
+    def governing(self, path: str) -> Manifest | None:
+        """The manifest whose roots hold `path`, in the judged tree or at the target's tip."""
+        return self.head.governing(path) or self.base.governing(path)
+
+    def governed_entries(self) -> Iterator[Entry]:
+        """Changed paths inside some manifest's roots."""
+        return (e for e in self.entries if self.governing(e.path) is not None)
+
+    @cached_property
+    def in_lane(self) -> bool:
+        """Whether the change is the fast track's business.
+
+        It is when it carries the label, changes a manifest, the policy, a key or evidence, or
+        touches a governed root - compared by folded spelling, so that no case variant slips by.
+        """
+        roots = tuple(
+            fold(root)
+            for manifests in (self.base, self.head)
+            for m in manifests.valid.values()
+            for root in m.code.roots
+        )
+        return self.labelled or any(self._is_lane_path(e.path, roots) for e in self.change.entries)
+
+    def _is_lane_path(self, path: str, roots: tuple[str, ...]) -> bool:
+        folded = fold(path)
+        if folded.startswith(fold(self.config.folder) + "/"):
+            return self.path_class(path) in {
+                PathClass.POLICY,
+                PathClass.MANIFESTS,
+                PathClass.EVIDENCE,
+            }
+        return any(folded.startswith(r) if r.endswith("/") else folded == r for r in roots)
+
+
+def text_digest(data: bytes) -> str:
+    """SHA-256 of raw bytes, hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
