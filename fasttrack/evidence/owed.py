@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which evidence a change owes.
+
+A change is held only by cells that it made stale (it touches a byte that their unit depends on)
+or new (its scope admits points, or claims a tier, that the target branch's scope did not).
+Narrowing owes nothing.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from fasttrack.case import Case
+from fasttrack.change.tree import Tree
+from fasttrack.errors import FactUnavailable, InputError
+from fasttrack.evidence.touched import GATE, touched_units
+from fasttrack.manifest.model import PATH_UNIT, Manifest, Region
+from fasttrack.manifest.points import Cell, TooManyPoints, witness_points
+from fasttrack.manifest.region import covered_by
+from fasttrack.manifest.variants import VariantTable, load_variant_table
+from fasttrack.vocabulary import Kind, Tier
+
+
+@dataclass(frozen=True)
+class Owed:
+    """One cell that needs evidence.
+
+    Attributes:
+        manifest: name of the manifest that asks for it.
+        cell: kind, region and key.
+        reason: why the change owes it.
+    """
+
+    manifest: str
+    cell: Cell
+    reason: str
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Owed cells, and those among them without evidence."""
+
+    owed: tuple[Owed, ...]
+    missing: tuple[Owed, ...]
+
+    @classmethod
+    def nothing(cls) -> "Coverage":
+        """The coverage of a change that owes nothing."""
+        return cls((), ())
+
+
+def judge_coverage(case: Case) -> Coverage:
+    """Owed and missing cells of a change, sorted by manifest, kind, region and key.
+
+    No evidence is read yet, so every owed cell is missing.
+    """
+    owed = tuple(
+        sorted(
+            (o for path, m in case.head.valid.items() for o in _owed(case, path, m)),
+            key=lambda o: (o.manifest, o.cell),
+        )
+    )
+    return Coverage(owed, owed)
+
+
+def variant_tables(case: Case, manifest: Manifest, tree: Tree) -> Mapping[str, VariantTable]:
+    """Path to table, for the units' variant tables that are there and parse; FT309 reports others."""
+    tables = {}
+    for path in {unit.variants for unit in manifest.units if unit.variants is not None}:
+        side = tree.get(path)
+        if side is None or side.is_gitlink:
+            continue
+        try:
+            tables[path] = load_variant_table(case.change.blob(side), path)
+        except (InputError, FactUnavailable):
+            continue
+    return tables
+
+
+def _owed(case: Case, path: str, manifest: Manifest) -> Iterator[Owed]:
+    base = case.base.valid.get(path)
+    units = touched_units(case, manifest)
+    fresh = {r.id for r in manifest.scope if _is_wider(r, base)}
+    if not units and not fresh:
+        return
+    before = {(c.kind, c.key) for c in _cells(case, base, case.change.base)} if base else set()
+    for cell in _cells(case, manifest, case.change.head_files):
+        unit = GATE if cell.kind is Kind.REFUSAL else str(cell.values.get("unit", PATH_UNIT))
+        if unit in units:
+            yield Owed(manifest.name, cell, units[unit])
+        elif cell.region in fresh and (cell.kind, cell.key) not in before:
+            yield Owed(manifest.name, cell, f"{path} widens the scope")
+
+
+def _is_wider(region: Region, base: Manifest | None) -> bool:
+    """Whether the region admits a point, or claims a tier, that the target's scope does not."""
+    if region.tier is Tier.DECLARED:
+        return False
+    known = [r for r in base.scope if r.tier.rank >= region.tier.rank] if base else []
+    try:
+        return covered_by(region, known) is not None
+    except FactUnavailable:
+        return True
+
+
+def _cells(case: Case, manifest: Manifest, tree: Tree) -> Iterator[Cell]:
+    """Witness cells of the kinds that each region's tier owes."""
+    owing = {r.id: set(case.policy.tiers.get(r.tier, ())) for r in manifest.scope}
+    owing[""] = set().union(*owing.values())
+    tables = variant_tables(case, manifest, tree)
+    for kind in Kind:
+        if kind not in owing[""]:
+            continue
+        try:
+            cells = witness_points(manifest, kind, case.policy.hardware, tables)
+        except (TooManyPoints, FactUnavailable):
+            continue  # FT302, FT307 and FT309 report it, and it is never a pass
+        yield from (c for c in cells if kind in owing[c.region])

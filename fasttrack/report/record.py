@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict as plain data: the JSON that scripts rely on, and its schema."""
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fasttrack import __version__
+from fasttrack.evidence.owed import Owed
+from fasttrack.finding import Finding, Level
+from fasttrack.next_steps import next_steps
+from fasttrack.policy.model import Mode
+from fasttrack.case import ManifestSet
+from fasttrack.report.visible import visible
+from fasttrack.verdict import Outcome, Verdict
+from fasttrack.vocabulary import Kind
+
+Run = Literal["passed", "failed", "not-run"]
+Hex = Annotated[str, Field(pattern=r"^[0-9a-f]+$")]
+
+
+class Record(BaseModel):
+    """A frozen piece of the report; unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class BaseRecord(Record):
+    """The target side."""
+
+    tip: Hex
+    """Commit that policy and base manifests are read from."""
+    merge_base: Hex
+    """Commit that the change starts at."""
+    tree: Hex
+    """Tree of the tip."""
+
+
+class HeadRecord(Record):
+    """The change's side."""
+
+    commit: Hex
+    """Judged head commit; synthetic for a patch."""
+    tree: Hex
+    """Its tree."""
+
+
+class ManifestRecord(Record):
+    """One manifest of the judged tree."""
+
+    path: str
+    """Repository path."""
+    name: str
+    """Its name; empty when it does not parse."""
+    state: str
+    """`active`, `suspended`, `revoked` or `broken`."""
+    tiers: dict[str, str]
+    """Region id to claimed tier."""
+
+
+class FindingRecord(Record):
+    """One finding; `fasttrack explain RULE` tells the rest."""
+
+    rule: str
+    """Rule id."""
+    slug: str
+    """Rule name."""
+    level: Level
+    """How far it holds the change back."""
+    path: str
+    """Repository path, empty for the whole change."""
+    line: int
+    """First line in the new file, 0 for the whole path."""
+    end_line: int
+    """Last line, inclusive."""
+    saw: str
+    """What is there."""
+    want: str
+    """What would pass."""
+    fix: str
+    """Next command or edit."""
+    message: str
+    """One sentence."""
+    fingerprint: str
+    """Stable name for waivers."""
+
+
+class CellRecord(Record):
+    """One owed cell without evidence."""
+
+    manifest: str
+    """Manifest that asks for it."""
+    kind: Kind
+    """Kind of evidence."""
+    region: str
+    """Region of the scope, empty for cells of a unit alone."""
+    key: dict[str, Any]
+    """The cell's axes."""
+    reason: str
+    """Why the change owes it."""
+
+
+class CoverageRecord(Record):
+    """Evidence owed by this change."""
+
+    owed: int
+    """Cells that the change made stale or new."""
+    covered: int
+    """Those with evidence."""
+    missing: tuple[CellRecord, ...]
+    """Those without."""
+
+
+class ExecutedRecord(Record):
+    """Which checks ran code of the change."""
+
+    import_probe: Run
+    """Import in a clean interpreter."""
+    test_collection: Run
+    """Collection of test ids."""
+    base_tests: Run
+    """The target branch's tests over the change's code."""
+
+
+class BudgetRecord(Record):
+    """Use of one budget."""
+
+    used: int
+    """Amount in this change; -1 when it could not be told."""
+    limit: int
+    """The policy's limit."""
+
+
+class StepRecord(Record):
+    """One next step."""
+
+    command: str
+    """What to run; empty when only an edit helps."""
+    why: str
+    """What it achieves."""
+
+
+class VerdictRecord(Record):
+    """Everything that `fasttrack check --format json` prints."""
+
+    verdict: Outcome
+    """What may happen to the change."""
+    exit_code: int
+    """Exit code of the command."""
+    decision: Literal["not-asked", "awaiting", "approved", "held", "revoked", "timed-out"]
+    """What people decided; `not-asked` unless approvals were handed in."""
+    in_lane: bool
+    """Whether the change is the fast track's business."""
+    provisional: bool
+    """Whether the policy was handed in by option."""
+    as_of: str
+    """UTC day of the judgement, `YYYY-MM-DD`."""
+    base: BaseRecord
+    """Target side."""
+    head: HeadRecord
+    """Change side."""
+    judged_tree: Hex | None
+    """Tree that would result from the merge; null when it conflicts."""
+    change_digest: Hex
+    """SHA-256 that approvals bind to."""
+    policy_digest: Hex
+    """SHA-256 of the policy's raw bytes."""
+    mode: Mode
+    """How far the bot goes."""
+    manifests: tuple[ManifestRecord, ...]
+    """Manifests of the judged tree."""
+    findings: tuple[FindingRecord, ...]
+    """All findings."""
+    coverage: CoverageRecord
+    """Evidence owed."""
+    executed: ExecutedRecord
+    """What ran code of the change."""
+    budget: dict[str, BudgetRecord]
+    """Budget name to its use."""
+    next: tuple[StepRecord, ...]
+    """What to do next."""
+    version: str
+    """Version of this program."""
+
+
+def verdict_record(verdict: Verdict) -> VerdictRecord:
+    """The record of a verdict; every text of the change's own is made visible."""
+    identity, config, coverage = verdict.identity, verdict.config, verdict.coverage
+    return VerdictRecord(
+        verdict=verdict.outcome,
+        exit_code=verdict.outcome.exit_code,
+        decision="not-asked",
+        in_lane=verdict.in_lane,
+        provisional=config.provisional,
+        as_of=verdict.as_of.isoformat(),
+        base=BaseRecord(
+            tip=identity.base_tip, merge_base=identity.merge_base, tree=identity.base_tree
+        ),
+        head=HeadRecord(commit=identity.head, tree=identity.head_tree),
+        judged_tree=identity.judged_tree,
+        change_digest=identity.change_digest,
+        policy_digest=config.policy_digest,
+        mode=config.policy.mode,
+        manifests=tuple(_manifests(verdict.manifests)),
+        findings=tuple(_finding(f) for f in verdict.findings),
+        coverage=CoverageRecord(
+            owed=len(coverage.owed),
+            covered=len(coverage.owed) - len(coverage.missing),
+            missing=tuple(_cell(o) for o in coverage.missing),
+        ),
+        executed=ExecutedRecord(
+            import_probe="not-run", test_collection="not-run", base_tests="not-run"
+        ),
+        budget={
+            name: BudgetRecord(used=use.used, limit=use.limit)
+            for name, use in verdict.budget.items()
+        },
+        next=tuple(StepRecord(command=s.command, why=s.why) for s in next_steps(verdict)),
+        version=__version__,
+    )
+
+
+def json_text(record: VerdictRecord) -> str:
+    """The record as JSON: sorted keys, ASCII, a newline at the end; equal records, equal bytes."""
+    return json.dumps(record.model_dump(mode="json"), sort_keys=True, indent=2) + "\n"
+
+
+def _manifests(head: ManifestSet) -> list[ManifestRecord]:
+    parsed = [
+        ManifestRecord(
+            path=visible(path),
+            name=manifest.name,
+            state=manifest.state.status.value,
+            tiers={region.id: region.tier.value for region in manifest.scope},
+        )
+        for path, manifest in head.valid.items()
+    ]
+    broken = [
+        ManifestRecord(path=visible(path), name="", state="broken", tiers={})
+        for path in head.broken
+    ]
+    return sorted(parsed + broken, key=lambda m: m.path)
+
+
+def _finding(finding: Finding) -> FindingRecord:
+    return FindingRecord(
+        rule=finding.rule,
+        slug=finding.slug,
+        level=finding.level,
+        path=visible(finding.path),
+        line=finding.line,
+        end_line=finding.end_line,
+        saw=visible(finding.saw),
+        want=visible(finding.want),
+        fix=visible(finding.fix),
+        message=visible(finding.message),
+        fingerprint=finding.fingerprint,
+    )
+
+
+def _cell(owed: Owed) -> CellRecord:
+    return CellRecord(
+        manifest=owed.manifest,
+        kind=owed.cell.kind,
+        region=owed.cell.region,
+        key=json.loads(owed.cell.key),
+        reason=visible(owed.reason),
+    )

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict for a terminal: what was decided, why, and the next command."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from fasttrack.finding import Level
+from fasttrack.report.record import CellRecord, FindingRecord, VerdictRecord
+from fasttrack.report.style import Style
+from fasttrack.verdict import Outcome
+
+_COLOURS = {
+    Outcome.FAST_TRACK: "green",
+    Outcome.NEEDS_EVIDENCE: "yellow",
+    Outcome.ORDINARY_REVIEW: "yellow",
+    Outcome.REFUSED: "red",
+}
+_LEVEL_COLOURS = {Level.BLOCK: "red", Level.ROUTE: "yellow", Level.NOTE: "cyan"}
+_MEANINGS = {
+    Outcome.FAST_TRACK: "eligible: inside the scope, nothing owed that is not there",
+    Outcome.NEEDS_EVIDENCE: "inside the scope; the cells below lack signed evidence",
+    Outcome.ORDINARY_REVIEW: "a person must read the lines below before this merges",
+    Outcome.REFUSED: "must not merge unchanged by any route",
+}
+_OUT_OF_LANE = "not the fast track's business: no manifest or governed root is touched"
+
+
+def text_report(record: VerdictRecord, style: Style) -> str:
+    """The whole report, ending in a newline."""
+    return "\n".join(_lines(record, style)) + "\n"
+
+
+def _lines(record: VerdictRecord, style: Style) -> Iterator[str]:
+    meaning = _MEANINGS[record.verdict] if record.in_lane else _OUT_OF_LANE
+    head = style.paint(record.verdict.value, _COLOURS[record.verdict])
+    yield f"{head}  {meaning}"
+    if record.provisional:
+        yield "provisional: the policy was handed in, it is not the target branch's own"
+    yield (
+        f"change {record.change_digest[:12]}  base {record.base.tip[:12]}  "
+        f"head {record.head.commit[:12]}  as of {record.as_of}"
+    )
+    if not record.in_lane:
+        return
+    for finding in record.findings:
+        yield ""
+        yield from _finding(finding, style)
+    yield from _coverage(record, style)
+    yield ""
+    yield from style.wrapped(_budget(record), "budget: ")
+    if record.next:
+        yield ""
+        for step in record.next:
+            command = f"{style.paint('next', 'cyan')} {step.command}".rstrip()
+            yield command
+            yield from style.wrapped(step.why, "     ")
+
+
+def _finding(finding: FindingRecord, style: Style) -> Iterator[str]:
+    level = style.paint(finding.level.value, _LEVEL_COLOURS[finding.level])
+    place = f"  {finding.path}" if finding.path else ""
+    if finding.line:
+        place += f":{finding.line}"
+        if finding.end_line > finding.line:
+            place += f"-{finding.end_line}"
+    yield f"{level} {finding.rule} {finding.slug}{place}"
+    for name, value in (("saw", finding.saw), ("want", finding.want), ("fix", finding.fix)):
+        yield from style.wrapped(value, f"  {name:<5}")
+
+
+def _coverage(record: VerdictRecord, style: Style) -> Iterator[str]:
+    coverage = record.coverage
+    if not coverage.owed:
+        return
+    yield ""
+    yield f"evidence: {coverage.owed} cells owed, {coverage.covered} covered"
+    groups = Counter((c.manifest, c.kind.value, _unit(c), c.region) for c in coverage.missing)
+    for (manifest, kind, unit, region), count in sorted(groups.items()):
+        where = f" in {region}" if region else ""
+        cells = "cell" if count == 1 else "cells"
+        yield from style.wrapped(f"{count} {kind} {cells} of {unit}{where} ({manifest})", "  missing ")
+
+
+def _unit(cell: CellRecord) -> str:
+    return str(cell.key.get("unit", "the whole path"))
+
+
+def _budget(record: VerdictRecord) -> str:
+    parts = [
+        f"{name.replace('_', ' ')} {'?' if use.used < 0 else use.used}/{use.limit}"
+        for name, use in record.budget.items()
+    ]
+    return ", ".join(parts)
+
