@@ -45,7 +45,7 @@ from fasttrack.verdict import Request, evaluate
 @click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to FILE, not stdout."
 )
-def command(  # noqa: D417
+def command(
     repo: Path,
     base: str | None,
     head: str,
@@ -54,7 +54,7 @@ def command(  # noqa: D417
     patch: Path | None,
     onto: str | None,
     config_dir: str | None,
-    labelled: bool,  # noqa: FBT001
+    labelled: bool,
     as_of: date,
     output_format: str,
     output: Path | None,

@@ -14,7 +14,7 @@ from fasttrack.rules import RULES
 @click.command("explain")
 @click.argument("rule", required=False)
 @click.option("--all", "every", is_flag=True, help="Explain every rule.")
-def command(rule: str | None, every: bool) -> None:  # noqa: FBT001
+def command(rule: str | None, every: bool) -> None:
     """Tell what RULE (an id such as FT104, or a name such as symlink) refuses, and why."""
     if every == (rule is not None):
         raise click.UsageError("name one RULE, or use --all")

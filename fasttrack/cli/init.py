@@ -35,7 +35,9 @@ named."""
     help="Directory (or single file) that the decode path owns; may be repeated.",
 )
 @click.option("--owner", metavar="NAME", default=NOBODY[0], help="Who keeps the path working.")
-@click.option("--backup", metavar="NAME", default=NOBODY[1], help="Who does when the owner can not.")
+@click.option(
+    "--backup", metavar="NAME", default=NOBODY[1], help="Who does when the owner can not."
+)
 @click.option(
     "--model", metavar="ORG/NAME", default="example/model", help="Model that the path decodes."
 )

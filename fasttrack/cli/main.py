@@ -29,11 +29,11 @@ COMMANDS: Mapping[str, str] = {
 class LazyGroup(click.Group):
     """A group that imports a command when it is called; `--help` needs none of them."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in alphabetical order."""
         return sorted(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Imports one command."""
         if cmd_name not in COMMANDS:
             return None
@@ -43,7 +43,7 @@ class LazyGroup(click.Group):
             raise TypeError(f"fasttrack.cli.{cmd_name}.command is not a command")
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the commands from the table, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))

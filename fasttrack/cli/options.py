@@ -13,9 +13,7 @@ class UtcDay(click.ParamType[date]):
 
     name = "DATE"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> date:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
         """Parses the option's value."""
         if isinstance(value, date):
             return value

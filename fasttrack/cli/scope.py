@@ -49,7 +49,7 @@ def points(
     config_dir: str | None,
     name: str | None,
     kind: str | None,
-    count: bool,  # noqa: FBT001
+    count: bool,
     output_format: str,
 ) -> None:
     """List the witness points of a manifest, per kind and region.
@@ -74,14 +74,30 @@ def _point_options(function: Callable[..., Any]) -> Callable[..., Any]:
         [
             click.option("--gpu", metavar="ID", required=True, help="Hardware id of the policy."),
             click.option("--tp", type=click.IntRange(1), required=True, help="Tensor parallelism."),
-            click.option("--dcp", type=click.IntRange(1), default=1, show_default=True,
-                         help="Decode context parallelism."),
-            click.option("--requests", type=click.IntRange(1), required=True,
-                         help="Requests of one step."),
-            click.option("--draft", type=click.IntRange(0), default=0, show_default=True,
-                         help="Draft tokens per request."),
-            click.option("--context", type=click.IntRange(1), default=1, show_default=True,
-                         help="Longest context in tokens."),
+            click.option(
+                "--dcp",
+                type=click.IntRange(1),
+                default=1,
+                show_default=True,
+                help="Decode context parallelism.",
+            ),
+            click.option(
+                "--requests", type=click.IntRange(1), required=True, help="Requests of one step."
+            ),
+            click.option(
+                "--draft",
+                type=click.IntRange(0),
+                default=0,
+                show_default=True,
+                help="Draft tokens per request.",
+            ),
+            click.option(
+                "--context",
+                type=click.IntRange(1),
+                default=1,
+                show_default=True,
+                help="Longest context in tokens.",
+            ),
         ]
     ):
         function = option(function)
@@ -138,7 +154,8 @@ def diff(
     with read_change(repo, base=base, head=head, policy_from=policy_from) as change:
         config = read_config(change, folder=config_dir, policy_file=None)
         before = read_base_manifests(change, config)
-        write_output(widening_text(before, read_head_manifests(change, config)), None)
+        after = read_head_manifests(change, config)
+        write_output(widening_text(before, after, terminal_style()), None)
 
 
 @command.command("docs")

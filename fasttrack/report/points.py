@@ -52,9 +52,7 @@ def _rows(
     width = max(len(name) for name in (*regions, "region", "whole path"))
     yield f"{'region':<{width}}  " + "  ".join(kind.value for kind in counts)
     for region in regions:
-        numbers = [
-            f"{count.get(region, 0):>{len(kind.value)}}" for kind, count in counts.items()
-        ]
+        numbers = [f"{count.get(region, 0):>{len(kind.value)}}" for kind, count in counts.items()]
         yield f"{region or 'whole path':<{width}}  " + "  ".join(numbers)
     yield ""
     for found in manifest.scope:

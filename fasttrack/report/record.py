@@ -2,31 +2,27 @@
 """The verdict as plain data: the JSON that scripts rely on, and its schema."""
 
 import json
-from typing import Annotated, Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from fasttrack import __version__
+from fasttrack.case import ManifestSet
 from fasttrack.evidence.owed import Owed
 from fasttrack.finding import Finding, Level
 from fasttrack.next_steps import next_steps
 from fasttrack.policy.model import Mode
-from fasttrack.case import ManifestSet
 from fasttrack.report.visible import visible
 from fasttrack.verdict import Outcome, Verdict
 from fasttrack.vocabulary import Kind
 
 Run = Literal["passed", "failed", "not-run"]
-Hex = Annotated[str, Field(pattern=r"^[0-9a-f]+$")]
+Hex = str
+"""Hexadecimal digits, lower case."""
 
 
-class Record(BaseModel):
-    """A frozen piece of the report; unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-
-class BaseRecord(Record):
+@dataclass(frozen=True)
+class BaseRecord:
     """The target side."""
 
     tip: Hex
@@ -37,7 +33,8 @@ class BaseRecord(Record):
     """Tree of the tip."""
 
 
-class HeadRecord(Record):
+@dataclass(frozen=True)
+class HeadRecord:
     """The change's side."""
 
     commit: Hex
@@ -46,7 +43,8 @@ class HeadRecord(Record):
     """Its tree."""
 
 
-class ManifestRecord(Record):
+@dataclass(frozen=True)
+class ManifestRecord:
     """One manifest of the judged tree."""
 
     path: str
@@ -55,11 +53,12 @@ class ManifestRecord(Record):
     """Its name; empty when it does not parse."""
     state: str
     """`active`, `suspended`, `revoked` or `broken`."""
-    tiers: dict[str, str]
+    tiers: Mapping[str, str]
     """Region id to claimed tier."""
 
 
-class FindingRecord(Record):
+@dataclass(frozen=True)
+class FindingRecord:
     """One finding; `fasttrack explain RULE` tells the rest."""
 
     rule: str
@@ -86,7 +85,8 @@ class FindingRecord(Record):
     """Stable name for waivers."""
 
 
-class CellRecord(Record):
+@dataclass(frozen=True)
+class CellRecord:
     """One owed cell without evidence."""
 
     manifest: str
@@ -95,13 +95,14 @@ class CellRecord(Record):
     """Kind of evidence."""
     region: str
     """Region of the scope, empty for cells of a unit alone."""
-    key: dict[str, Any]
+    key: Mapping[str, Any]
     """The cell's axes."""
     reason: str
     """Why the change owes it."""
 
 
-class CoverageRecord(Record):
+@dataclass(frozen=True)
+class CoverageRecord:
     """Evidence owed by this change."""
 
     owed: int
@@ -112,7 +113,8 @@ class CoverageRecord(Record):
     """Those without."""
 
 
-class ExecutedRecord(Record):
+@dataclass(frozen=True)
+class ExecutedRecord:
     """Which checks ran code of the change."""
 
     import_probe: Run
@@ -123,7 +125,8 @@ class ExecutedRecord(Record):
     """The target branch's tests over the change's code."""
 
 
-class BudgetRecord(Record):
+@dataclass(frozen=True)
+class BudgetRecord:
     """Use of one budget."""
 
     used: int
@@ -132,7 +135,8 @@ class BudgetRecord(Record):
     """The policy's limit."""
 
 
-class StepRecord(Record):
+@dataclass(frozen=True)
+class StepRecord:
     """One next step."""
 
     command: str
@@ -141,7 +145,8 @@ class StepRecord(Record):
     """What it achieves."""
 
 
-class VerdictRecord(Record):
+@dataclass(frozen=True)
+class VerdictRecord:
     """Everything that `fasttrack check --format json` prints."""
 
     verdict: Outcome
@@ -176,7 +181,7 @@ class VerdictRecord(Record):
     """Evidence owed."""
     executed: ExecutedRecord
     """What ran code of the change."""
-    budget: dict[str, BudgetRecord]
+    budget: Mapping[str, BudgetRecord]
     """Budget name to its use."""
     next: tuple[StepRecord, ...]
     """What to do next."""
@@ -223,7 +228,7 @@ def verdict_record(verdict: Verdict) -> VerdictRecord:
 
 def json_text(record: VerdictRecord) -> str:
     """The record as JSON: sorted keys, ASCII, a newline at the end; equal records, equal bytes."""
-    return json.dumps(record.model_dump(mode="json"), sort_keys=True, indent=2) + "\n"
+    return json.dumps(asdict(record), sort_keys=True, indent=2) + "\n"
 
 
 def _manifests(head: ManifestSet) -> list[ManifestRecord]:

@@ -20,8 +20,13 @@ def rule_text(rule: Rule, width: int = 80) -> str:
     """One rule for a terminal."""
     lines = [f"{rule.id} {rule.slug}: {rule.title}", f"level {rule.level.value}, {_waivable(rule)}"]
     for heading, attribute in _SECTIONS:
-        lines += ["", heading, *textwrap.wrap(getattr(rule, attribute), width - 2,
-                                              initial_indent="  ", subsequent_indent="  ")]
+        lines += [
+            "",
+            heading,
+            *textwrap.wrap(
+                getattr(rule, attribute), width - 2, initial_indent="  ", subsequent_indent="  "
+            ),
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -3,33 +3,18 @@
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from fasttrack.manifest import schema as manifest_schema
+from fasttrack.described_schema import described_schema
+from fasttrack.manifest.model import Manifest
 from fasttrack.policy.model import Policy
 from fasttrack.report.record import VerdictRecord
 
-
-def _policy() -> dict[str, Any]:
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "policy.schema.json",
-        **Policy.model_json_schema(),
-    }
-
-
-def _verdict() -> dict[str, Any]:
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "verdict.schema.json",
-        **VerdictRecord.model_json_schema(mode="serialization"),
-    }
-
-
 SCHEMAS: Mapping[str, Callable[[], dict[str, Any]]] = {
-    "manifest": manifest_schema.json_schema,
-    "policy": _policy,
-    "verdict": _verdict,
+    "manifest": partial(described_schema, Manifest, "manifest", "Scope manifest"),
+    "policy": partial(described_schema, Policy, "policy", "Policy"),
+    "verdict": partial(described_schema, VerdictRecord, "verdict", "Verdict", "serialization"),
 }
 """Name to generator; shipped as `fasttrack/schemas/<name>.schema.json`."""
 

@@ -10,6 +10,20 @@ from fasttrack.manifest.model import Manifest, Region
 from fasttrack.policy.model import Policy
 from fasttrack.vocabulary import Tier
 
+_COLUMNS = (
+    "region",
+    "hardware",
+    "ranks",
+    "TP",
+    "DCP",
+    "requests",
+    "draft",
+    "rows",
+    "context",
+    "KV cache",
+    "claimed",
+)
+
 
 def scope_page(manifests: ManifestSet, policy: Policy) -> str:
     """A Markdown page: what each manifest claims, region by region."""
@@ -51,8 +65,8 @@ def _manifest(manifest: Manifest) -> Iterator[str]:
     yield ""
     yield f"{manifest.summary} Model `{manifest.model}`, state `{manifest.state.status.value}`."
     yield ""
-    yield "| region | hardware | ranks | TP | DCP | requests | draft | rows | context | KV cache | claimed |"
-    yield "|---|---|---|---|---|---|---|---|---|---|---|"
+    yield "| " + " | ".join(_COLUMNS) + " |"
+    yield "|" + "---|" * len(_COLUMNS)
     for region in manifest.scope:
         yield "| " + " | ".join(_cells(region)) + " |"
     yield ""

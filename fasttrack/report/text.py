@@ -48,12 +48,13 @@ def _lines(record: VerdictRecord, style: Style) -> Iterator[str]:
     yield from _coverage(record, style)
     yield ""
     yield from style.wrapped(_budget(record), "budget: ")
-    if record.next:
+    for step in record.next:
         yield ""
-        for step in record.next:
-            command = f"{style.paint('next', 'cyan')} {step.command}".rstrip()
-            yield command
+        if step.command:
+            yield f"{style.paint('next', 'cyan')} {step.command}"
             yield from style.wrapped(step.why, "     ")
+        else:
+            yield from style.wrapped(step.why, f"{style.paint('next', 'cyan')} ")
 
 
 def _finding(finding: FindingRecord, style: Style) -> Iterator[str]:
@@ -78,7 +79,9 @@ def _coverage(record: VerdictRecord, style: Style) -> Iterator[str]:
     for (manifest, kind, unit, region), count in sorted(groups.items()):
         where = f" in {region}" if region else ""
         cells = "cell" if count == 1 else "cells"
-        yield from style.wrapped(f"{count} {kind} {cells} of {unit}{where} ({manifest})", "  missing ")
+        yield from style.wrapped(
+            f"{count} {kind} {cells} of {unit}{where} ({manifest})", "  missing "
+        )
 
 
 def _unit(cell: CellRecord) -> str:
@@ -91,4 +94,3 @@ def _budget(record: VerdictRecord) -> str:
         for name, use in record.budget.items()
     ]
     return ", ".join(parts)
-

@@ -7,10 +7,10 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def visible(text: str) -> str:
-    """`text` with control, invisible, unassigned and undecodable characters spelled out.
+    r"""`text` with control, invisible, unassigned and undecodable characters spelled out.
 
     Terminal escape sequences, right-to-left overrides and bytes that are no UTF-8 appear as
-    `\\u{1b}` or `\\x{ff}`, so that nothing in a report can be hidden or forged by its subject.
+    `\u{1b}` or `\x{ff}`, so that nothing in a report can be hidden or forged by its subject.
     """
     if text.isascii() and text.isprintable():
         return text
