@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from fasttrack.change.change import Change, Entry
+from fasttrack.change.change import Change
+from fasttrack.change.tree import Entry
 from fasttrack.errors import InputError
 from fasttrack.manifest.model import Manifest
-from fasttrack.policy.classes import PathClass, PathClasses, fold
-from fasttrack.policy.model import Policy
+from fasttrack.policy.classes import PathClasses, fold
+from fasttrack.policy.model import PathClass, Policy
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def _manifest(change: Change, tree: Tree, path: str, revision: str) -> ManifestF
 def find_folder(
     has: Callable[[str], bool], pyproject: Callable[[], str | None], source: str
 ) -> str:
-    """The configuration folder of a tree: what its `pyproject.toml` says, or the first that is there.
+    """The configuration folder of a tree: what `pyproject.toml` says, or the first that is there.
 
     Args:
         has: whether the tree has a file.

@@ -57,8 +57,11 @@ class Closure:
                 found = imports_of(self._text_of(path))
                 return [p for i in found if not i.type_checking for p in self._imported(path, i)]
             if suffix in _C_SUFFIXES:
-                return [p for name in _INCLUDE.findall(self._text_of(path))
-                        for p in self._included(path, name)]
+                return [
+                    p
+                    for name in _INCLUDE.findall(self._text_of(path))
+                    for p in self._included(path, name)
+                ]
         except FactUnavailable:
             return self._paths  # nobody can tell what it imports, so it may be anything
         return ()

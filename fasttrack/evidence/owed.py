@@ -63,7 +63,7 @@ def judge_coverage(case: Case) -> Coverage:
 
 
 def variant_tables(case: Case, manifest: Manifest, tree: Tree) -> Mapping[str, VariantTable]:
-    """Path to table, for the units' variant tables that are there and parse; FT309 reports others."""
+    """Path to table, for the variant tables that are there and parse; FT309 reports others."""
     tables = {}
     for path in {unit.variants for unit in manifest.units if unit.variants is not None}:
         side = tree.get(path)

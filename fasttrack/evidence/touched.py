@@ -9,13 +9,12 @@ from fasttrack.evidence.closure import Closure
 from fasttrack.globs import matches
 from fasttrack.manifest.model import PATH_UNIT, Manifest, Unit
 
-
 GATE = "(gate)"
 """Stands for the gate's files and what they import; refusal evidence speaks of it."""
 
 
 def touched_units(case: Case, manifest: Manifest) -> Mapping[str, str]:
-    """Unit id to the reason why its evidence is stale; units that the change leaves alone are absent.
+    """Unit id to the reason why its evidence is stale; units left alone are absent.
 
     The unit `path` is touched by every change inside the roots.
     """

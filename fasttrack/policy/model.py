@@ -9,10 +9,18 @@ from datetime import date
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
 from fasttrack.finding import Level
 from fasttrack.globs import check_pattern
+from fasttrack.manifest.admission import DEFAULT_ADMIT_TIER
 from fasttrack.vocabulary import Kind, Tier
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
@@ -31,7 +39,7 @@ def _checked_pattern(pattern: str) -> str:
 class Record(BaseModel):
     """A frozen, strict piece of the policy; unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Mode(StrEnum):
@@ -193,7 +201,9 @@ class Key(Record):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.valid_from > self.valid_until:
-            raise ValueError(f"valid_from {self.valid_from} is after valid_until {self.valid_until}")
+            raise ValueError(
+                f"valid_from {self.valid_from} is after valid_until {self.valid_until}"
+            )
         return self
 
 
@@ -276,7 +286,7 @@ class Policy(Record):
     """Third-party top-level modules that code in the roots may import freely."""
     tiers: dict[Tier, tuple[Kind, ...]]
     """Evidence kinds owed per tier; every tier but `declared`, which owes nothing, is listed."""
-    admit_tier: Tier = Tier.STRESS_TESTED
+    admit_tier: Tier = DEFAULT_ADMIT_TIER
     """Lowest effective tier that the runtime admits."""
     floors: Floors = Field(default_factory=Floors)
     """Least amounts of evidence."""
@@ -308,6 +318,7 @@ class Policy(Record):
                 raise ValueError(f"tier {tier.value!r} is missing; list the kinds that it owes")
             kinds = frozenset(value[tier])
             if lost := sorted(previous - kinds):
-                raise ValueError(f"tier {tier.value!r} owes less than the tier below it: {', '.join(lost)} missing")
+                missing = ", ".join(lost)
+                raise ValueError(f"tier {tier.value!r} owes less than the one below: no {missing}")
             previous = kinds
         return value
