@@ -27,7 +27,9 @@ def _steps(verdict: Verdict) -> Iterator[Step]:
     worst = [f for f in verdict.findings if f.level in {Level.BLOCK, Level.ROUTE}]
     worst.sort(key=lambda f: (f.level is not Level.BLOCK, f.rule))
     for rule in list(dict.fromkeys(f.rule for f in worst))[:3]:
-        yield Step(f"fasttrack explain {rule}", "what the rule protects, and how to mend the change")
+        yield Step(
+            f"fasttrack explain {rule}", "what the rule protects, and how to mend the change"
+        )
     if verdict.coverage.missing:
         yield Step(
             "fasttrack scope points --count",

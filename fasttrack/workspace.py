@@ -110,4 +110,6 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputError.one(str(path), error.strerror or "unreadable", "a readable file") from error
+        raise InputError.one(
+            str(path), error.strerror or "unreadable", "a readable file"
+        ) from error

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import ClassVar, final
 
 from fasttrack.case import Case
-from fasttrack.change.change import Entry
+from fasttrack.change.tree import Entry
 from fasttrack.errors import FactUnavailable
 from fasttrack.finding import Finding, Level, fingerprint
 
@@ -111,4 +111,3 @@ class EntryRule(Rule):
                 yield from self.check_entry(case, entry)
             except FactUnavailable as reason:
                 yield self.could_not_tell(reason, entry.path)
-

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cells: the questions that evidence answers, each with a key that does not name the manifest."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from fasttrack.vocabulary import Kind
+
+Value = str | int
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One thing to show by evidence.
+
+    Cells of two regions may have the same kind and key: one statement then covers both.
+
+    Attributes:
+        kind: the kind of evidence.
+        region: id of the region that owes it; empty when the manifest as a whole does.
+        key: canonical JSON of `values`; what statements bind to.
+        values: axis to value; with `unit` where the evidence speaks of one unit, else it speaks
+            of `path`.
+    """
+
+    kind: Kind
+    region: str
+    key: str
+    values: Mapping[str, Value] = field(compare=False)
+
+
+def cell(kind: Kind, region: str, values: Mapping[str, Value]) -> Cell:
+    """The cell with these values."""
+    plain = {k: str(v) if isinstance(v, str) else v for k, v in values.items()}
+    key = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return Cell(kind, region, key, MappingProxyType(plain))

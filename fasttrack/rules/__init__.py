@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The registry: every rule, one line each, in the order of their ids.
+
+A rule is added by its file in the family's folder, its line here, its cases under
+`tests/cases/rules/`, and `scripts/generate`; a test compares the four.
+"""
+
+from fasttrack.rules.base import Rule
+from fasttrack.rules.confinement.agent_instructions import AgentInstructions
+from fasttrack.rules.confinement.bidi import Bidi
+from fasttrack.rules.confinement.binary import Binary
+from fasttrack.rules.confinement.change_budget import ChangeBudget
+from fasttrack.rules.confinement.ci_file import CiFile
+from fasttrack.rules.confinement.dependency_files import DependencyFiles
+from fasttrack.rules.confinement.generated import Generated
+from fasttrack.rules.confinement.git_attributes import GitAttributes
+from fasttrack.rules.confinement.hostile_path import HostilePath
+from fasttrack.rules.confinement.invisible_characters import InvisibleCharacters
+from fasttrack.rules.confinement.lfs_pointer import LfsPointer
+from fasttrack.rules.confinement.mode_change import ModeChange
+from fasttrack.rules.confinement.new_import import NewImport
+from fasttrack.rules.confinement.non_ascii_path import NonAsciiPath
+from fasttrack.rules.confinement.outside_scope import OutsideScope
+from fasttrack.rules.confinement.oversized_file import OversizedFile
+from fasttrack.rules.confinement.policy_change import PolicyChange
+from fasttrack.rules.confinement.policy_mixed import PolicyMixed
+from fasttrack.rules.confinement.protected_rename import ProtectedRename
+from fasttrack.rules.confinement.rebase_needed import RebaseNeeded
+from fasttrack.rules.confinement.source_encoding import SourceEncoding
+from fasttrack.rules.confinement.submodule import Submodule
+from fasttrack.rules.confinement.symlink import Symlink
+from fasttrack.rules.confinement.test_settings import TestSettings
+from fasttrack.rules.confinement.twin_path import TwinPath
+from fasttrack.rules.confinement.unportable_path import UnportablePath
+from fasttrack.rules.confinement.wiring_budget import WiringBudget
+from fasttrack.rules.confinement.wiring_symbol import WiringSymbol
+
+FAMILIES = {
+    "FT1": "confinement",
+    "FT3": "manifest",
+}
+"""First digit of the ids to the family's folder and page."""
+
+RULES: tuple[Rule, ...] = (
+    OutsideScope(),
+    WiringSymbol(),
+    WiringBudget(),
+    Symlink(),
+    Submodule(),
+    ModeChange(),
+    GitAttributes(),
+    ProtectedRename(),
+    HostilePath(),
+    NonAsciiPath(),
+    TwinPath(),
+    Binary(),
+    Generated(),
+    LfsPointer(),
+    OversizedFile(),
+    Bidi(),
+    InvisibleCharacters(),
+    CiFile(),
+    PolicyChange(),
+    PolicyMixed(),
+    AgentInstructions(),
+    TestSettings(),
+    DependencyFiles(),
+    NewImport(),
+    ChangeBudget(),
+    RebaseNeeded(),
+    SourceEncoding(),
+    UnportablePath(),
+)
+
+
+def family(rule: Rule) -> str:
+    """Name of a rule's family."""
+    return FAMILIES[rule.id[:3]]

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FT117: added lines hold no character that a reader can not see."""
+
+from collections.abc import Iterator
+
+from fasttrack.case import Case
+from fasttrack.change.added import AddedLine
+from fasttrack.change.tree import Entry
+from fasttrack.finding import Finding, Level
+from fasttrack.rules.base import EntryRule
+from fasttrack.rules.confinement.characters import BIDI, hidden_characters, named
+from fasttrack.rules.confinement.programs import is_program
+from fasttrack.rules.confinement.readable import added_text
+
+
+class InvisibleCharacters(EntryRule):
+    """Zero-width, filler, tag and control characters."""
+
+    id = "FT117"
+    slug = "invisible-characters"
+    title = "added lines hold no invisible characters"
+    level = Level.ROUTE
+    refuses = (
+        "In an added line of any text: zero-width characters, soft hyphens, fillers, tag "
+        "characters, variation selectors and joiners outside emoji, a byte order mark that is "
+        "not at the file's start, line and paragraph separators, controls other than tab, form "
+        "feed and line ends, a carriage return without a line feed; and bidirectional controls "
+        "where FT116 does not block them."
+    )
+    why = (
+        "They hide text from reviewers that tools and language models still read, and make two "
+        "names differ that look the same."
+    )
+    blind = "Letters that look alike, and what escapes such as `\\u200b` make at run time."
+    fix = "remove the character, or write it as an escape"
+    false_alarms = "not measured yet"
+
+    def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
+        """Searches the added lines of one file."""
+        found = [(line, hidden) for line in added_text(case, entry) if (hidden := _hidden(line))]
+        if any(BIDI.match(c) for _, hidden in found for c in hidden) and is_program(case, entry):
+            # FT116 blocks those; what remains is ours.
+            kept = [(line, [c for c in hidden if not BIDI.match(c)]) for line, hidden in found]
+            found = [(line, hidden) for line, hidden in kept if hidden]
+        if found:
+            line, hidden = found[0]
+            yield self.finding(
+                path=entry.path,
+                line=line.number,
+                saw=f"{named(hidden[0])} in {len(found)} added lines",
+                want="only characters that can be seen",
+                content="\n".join(line.text for line, _ in found),
+            )
+
+
+def _hidden(line: AddedLine) -> list[str]:
+    text = line.text
+    if line.number == 1:
+        text = text.removeprefix("\ufeff")
+    return list(hidden_characters(text))

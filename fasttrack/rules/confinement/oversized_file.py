@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FT115: no file is larger than the policy's `budgets.file_bytes`."""
+
+from collections.abc import Iterator
+
+from fasttrack.case import Case
+from fasttrack.change.tree import Entry
+from fasttrack.finding import Finding, Level
+from fasttrack.rules.base import EntryRule
+from fasttrack.rules.confinement.readable import changed_file
+
+
+class OversizedFile(EntryRule):
+    """Large files."""
+
+    id = "FT115"
+    slug = "oversized-file"
+    title = "no changed file is larger than the budget"
+    level = Level.ROUTE
+    refuses = "An added or changed file of more bytes than the policy's `budgets.file_bytes`."
+    why = "It stays in every clone for ever, and nobody reads it."
+    blind = "Many files that are each within the budget; FT125 counts those."
+    fix = "split the file, or keep the data outside the repository"
+    false_alarms = "not measured yet"
+
+    def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
+        """Compares one file's size, without reading it."""
+        limit = case.policy.budgets.file_bytes
+        if changed_file(entry) and case.change.size(entry.new) > limit:
+            yield self.finding(
+                path=entry.path,
+                saw=f"{case.change.size(entry.new):,} bytes",
+                want=f"at most {limit:,}",
+                content=entry.new.oid,
+            )

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generated JSON Schema says what the loader accepts, and describes every field."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from fasttrack.manifest.schema import json_schema
+
+from .builders import VALID
+from .edits import cases, edited
+
+
+def as_json(text: str) -> Any:
+    return json.loads(json.dumps(yaml.safe_load(text), default=str))
+
+
+def records(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield schema
+    yield from (d for d in schema["$defs"].values() if "properties" in d)
+
+
+def test_the_valid_manifest_satisfies_the_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+    jsonschema.validate(as_json(VALID), json_schema(), jsonschema.Draft202012Validator)
+
+
+def test_every_record_forbids_other_keys_and_describes_every_field() -> None:
+    for record in records(json_schema()):
+        assert record["additionalProperties"] is False
+        assert record["description"]
+        for name, field in record["properties"].items():
+            assert field["title"] == name
+            assert field["description"].endswith("."), f"{record['title']}.{name}"
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "an unknown key is named with the nearest known one",
+        "an unknown axis would be an axis that nothing visits",
+        "a missing bound is not unbounded",
+        "an unknown tier is not a claim",
+        "a version range is not what the variants were built with",
+    ],
+)
+def test_the_schema_refuses_what_a_single_field_can_tell(why: str) -> None:
+    [case] = [c for c in cases("errors.yaml") if c["why"] == why]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(as_json(edited(case["edit"])), json_schema())
+
+
+def test_the_schema_names_itself_without_a_host() -> None:
+    schema = json_schema()
+    assert (schema["$id"], schema["title"]) == ("manifest.schema.json", "Scope manifest")
+    assert json_schema() == schema

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rule cases as data: loads `tests/cases/rules/<ID>-<slug>/*.yaml` and builds their repositories.
+
+A case says what lies at the target branch, what the change does, and every finding of the verdict:
+
+    why: the mistake that this case would catch
+    given:
+      policy: {...}          # merged into _base/policy.yaml; lists replace
+      manifest: {...}        # merged into _base/manifest.yaml
+      head_manifest: {...}   # merged into that; the change brings it; absent = unchanged
+      base: {path: content}  # on top of _base/files.yaml
+      change: {path: content, or null to delete}
+      tip: {path: content}   # what the target branch gained since the change branched off
+      as_of: 2026-11-29
+      labelled: false
+    expect: {verdict: refused, findings: [{rule, level, path, saw, line}]}
+
+A `saw` that ends in an ellipsis is a prefix; `line` may be left out; a missing `level` is `route`.
+Content is what `fasttrack.policy_fixtures` reads. A path `bytes:6eff` is spelled in hexadecimal.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import TypeAdapter
+
+from fasttrack.case import Case
+from fasttrack.change.read import read_change
+from fasttrack.config import read_base_manifests, read_config, read_head_manifests
+from fasttrack.finding import Finding
+from fasttrack.policy.model import Policy
+from fasttrack.policy_fixtures import ContentSpec, contents
+from fasttrack.rules import RULES
+from fasttrack.rules.base import Rule
+from fasttrack.testing import Content, Repo
+
+FOLDER = Path(__file__).parent.parent / "cases" / "rules"
+AS_OF = date(2026, 11, 29)
+POLICY, MANIFEST = "manifests/policy.yaml", "manifests/k3.yaml"
+GIVEN = {"policy", "manifest", "head_manifest", "base", "change", "tip", "as_of", "labelled"}
+_CONTENT: TypeAdapter[ContentSpec] = TypeAdapter(ContentSpec)
+
+
+@dataclass(frozen=True)
+class RuleCase:
+    """One case file."""
+
+    name: str
+    given: Mapping[str, Any]
+    verdict: str
+    findings: tuple[Mapping[str, Any], ...]
+
+    @property
+    def as_of(self) -> date:
+        return self.given.get("as_of", AS_OF)
+
+    @property
+    def labelled(self) -> bool:
+        return self.given.get("labelled", False)
+
+
+def folder_of(rule: Rule) -> Path:
+    """Where the cases of a rule are."""
+    return FOLDER / f"{rule.id}-{rule.slug}"
+
+
+def all_files() -> list[Path]:
+    """Every case file of every registered rule."""
+    return [file for rule in RULES for file in case_files(rule)]
+
+
+def case_files(rule: Rule) -> list[Path]:
+    """The case files of one rule."""
+    return sorted(f for f in folder_of(rule).glob("*.yaml") if f.name != "limits.yaml")
+
+
+@cache
+def load(file: Path) -> RuleCase:
+    """Reads one case file; unknown keys are errors."""
+    data = _yaml(file)
+    assert set(data) == {"why", "given", "expect"}, f"{file.name}: {sorted(data)}"
+    assert set(data["given"]) <= GIVEN, f"{file.name}: {sorted(set(data['given']) - GIVEN)}"
+    expect = data["expect"]
+    assert set(expect) == {"verdict", "findings"}, f"{file.name}: {sorted(expect)}"
+    return RuleCase(file.stem, data["given"], expect["verdict"], tuple(expect["findings"]))
+
+
+def build(case: RuleCase, where: Path) -> Path:
+    """Writes the case's repository: branch `main`, and `topic` with the change."""
+    given, repo = case.given, Repo(where, bare=True)
+    manifest = _merged(_yaml(FOLDER / "_base" / "manifest.yaml"), given.get("manifest", {}))
+    policy = _merged(_yaml(FOLDER / "_base" / "policy.yaml"), given.get("policy", {}))
+    base: dict[str, Any] = {POLICY: _dumped(policy), MANIFEST: _dumped(manifest)}
+    base |= _contents(_yaml(FOLDER / "_base" / "files.yaml") | given.get("base", {}), {})
+    start = repo.commit("main", _encoded({p: c for p, c in base.items() if c is not None}))
+    change = _contents(given.get("change", {}), base)
+    if "head_manifest" in given:
+        change[MANIFEST] = _dumped(_merged(manifest, given["head_manifest"]))
+    repo.commit("topic", _encoded(change), parent=start)
+    if "tip" in given:
+        repo.commit("main", _encoded(_contents(given["tip"], base)), parent=start)
+    return where
+
+
+@contextmanager
+def opened(case: RuleCase, repo: Path) -> Iterator[Case]:
+    """The facts of a case, as `fasttrack.verdict.evaluate` reads them."""
+    with read_change(repo, target="main", head="topic") as change:
+        config = read_config(change, folder=None, policy_file=None)
+        base = read_base_manifests(change, config)
+        head = read_head_manifests(change, config)
+        yield Case(change, config, base, head, case.as_of, case.labelled)
+
+
+def under(facts: Case, edit: Callable[[Policy], Policy]) -> Case:
+    """The same change under an edited policy."""
+    return replace(facts, config=replace(facts.config, policy=edit(facts.policy)))
+
+
+def differences(case: RuleCase, findings: tuple[Finding, ...]) -> list[str]:
+    """What the findings lack and what they have too much, in words."""
+    left, missing = list(findings), []
+    for wanted in case.findings:
+        match = next((f for f in left if _fits(wanted, f)), None)
+        if match is None:
+            missing.append(f"missing: {dict(wanted)}")
+        else:
+            left.remove(match)
+    return missing + [f"extra: {f.rule} {f.level} {f.path!r}:{f.line} {f.saw}" for f in left]
+
+
+def _fits(wanted: Mapping[str, Any], found: Finding) -> bool:
+    saw = wanted["saw"]
+    told = found.saw.startswith(saw[:-1]) if saw.endswith("…") else found.saw == saw
+    place = (found.rule, found.level, found.path) == (
+        wanted["rule"],
+        wanted.get("level", "route"),
+        _path(wanted.get("path", "")),
+    )
+    return told and place and wanted.get("line", found.line) == found.line
+
+
+def _merged(base: Any, over: Any) -> Any:
+    if isinstance(base, dict) and isinstance(over, dict):
+        merged = base | {key: _merged(base.get(key), value) for key, value in over.items()}
+        return {key: value for key, value in merged.items() if value is not None}
+    return over
+
+
+def _contents(specs: Mapping[str, Any], before: Mapping[str, Content]) -> dict[str, Content]:
+    return {
+        path: None if spec is None else contents(_CONTENT.validate_python(spec), before.get(path), path)
+        for path, spec in specs.items()
+    }
+
+
+def _encoded(files: Mapping[str, Content]) -> dict[bytes, Content]:
+    return {_path(path).encode("utf-8", "surrogateescape"): c for path, c in files.items()}
+
+
+def _path(path: str) -> str:
+    if not path.startswith("bytes:"):
+        return path
+    return bytes.fromhex(path.removeprefix("bytes:")).decode("utf-8", "surrogateescape")
+
+
+def _dumped(data: Any) -> str:
+    return yaml.dump(data, Dumper=yaml.CSafeDumper, sort_keys=False)
+
+
+def _yaml(file: Path) -> Any:
+    return yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
