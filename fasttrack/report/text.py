@@ -48,8 +48,9 @@ def _lines(record: VerdictRecord, style: Style) -> Iterator[str]:
     yield from _coverage(record, style)
     yield ""
     yield from style.wrapped(_budget(record), "budget: ")
-    for step in record.next:
+    if record.next:
         yield ""
+    for step in record.next:
         if step.command:
             yield f"{style.paint('next', 'cyan')} {step.command}"
             yield from style.wrapped(step.why, "     ")

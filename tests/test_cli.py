@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands as a shell sees them: output, exit codes, and where errors go."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from fasttrack.cli import main as cli
+from fasttrack.report.schemas import SCHEMAS
+from fasttrack.testing import Repo
+from tests.engine import KERNEL, SHARED, engine
+
+AS_OF = "--as-of=2026-11-29"
+CHANGES = {
+    "good": {KERNEL: "BLOCK = 64\n"},
+    "shared": {KERNEL: "BLOCK = 64\n", SHARED: "LIMIT = 2\n"},
+    "hidden": {KERNEL: "BLOCK = 64  # \u202e x\n"},
+}
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    engine(tmp_path / "repo", CHANGES)
+    return tmp_path / "repo"
+
+
+def check(repo: Path, head: str, *more: str) -> int:
+    return cli.run(["check", "--repo", str(repo), "--head", head, AS_OF, *more])
+
+
+@pytest.mark.parametrize(
+    ("head", "verdict", "code"),
+    [("good", "fast-track", 0), ("shared", "ordinary-review", 4), ("hidden", "refused", 1)],
+)
+def test_check_prints_the_verdict_first_and_exits_with_its_code(
+    repo: Path, head: str, verdict: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(repo, head) == code
+    said = capsys.readouterr()
+    assert said.out.split()[0] == verdict
+    assert said.err == ""
+
+
+def test_the_json_holds_what_scripts_rely_on_and_fits_its_schema(
+    repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(repo, "hidden", "--format=json") == 1
+    text = capsys.readouterr().out
+    record = json.loads(text)
+    jsonschema.validate(record, SCHEMAS["verdict"]())
+    assert set(record) >= {
+        "verdict", "exit_code", "decision", "as_of", "base", "head", "judged_tree",
+        "change_digest", "policy_digest", "mode", "manifests", "findings", "coverage", "executed",
+        "budget", "next", "version",
+    }  # fmt: skip
+    assert set(record["findings"][0]) == {
+        "rule", "slug", "level", "path", "line", "end_line", "saw", "want", "fix", "message",
+        "fingerprint",
+    }  # fmt: skip
+    assert text.isascii()
+    assert record["findings"][0]["path"] == KERNEL
+
+
+def test_the_text_report_is_plain_and_fits_eighty_columns(
+    repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check(repo, "shared")
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert f"route FT101 outside-scope  {SHARED}" in text
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_colours_are_for_terminals_and_no_color_switches_them_off(
+    repo: Path, no_color: str, coloured: bool
+) -> None:
+    master, slave = pty.openpty()
+    environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+    if no_color:
+        environment["NO_COLOR"] = no_color
+    argv = [
+        sys.executable,
+        "-m",
+        "fasttrack",
+        "check",
+        "--repo",
+        str(repo),
+        "--head",
+        "good",
+        AS_OF,
+    ]
+    done = subprocess.run(argv, stdout=slave, env=environment)
+    os.close(slave)
+    said = os.read(master, 65536)
+    os.close(master)
+    assert done.returncode == 0
+    assert (b"\x1b[" in said) == coloured
+
+
+def test_output_goes_to_a_file_when_asked(repo: Path, tmp_path: Path) -> None:
+    file = tmp_path / "verdict.json"
+    assert check(repo, "good", "--format=json", f"--output={file}") == 0
+    assert json.loads(file.read_text())["verdict"] == "fast-track"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["check", "--head", "nowhere"], "no commit nowhere"),
+        (["check", "--head=-x"], "does not start with '-'"),
+        (["check", "--patch", "x.patch"], "--patch and --onto"),
+        (["check", "--policy", "nofile.yaml"], "nofile.yaml"),
+        (["check", "--as-of", "yesterday"], "2026-11-29"),
+        (["explain", "FT999"], "fasttrack explain"),
+        (["explain"], "name one RULE"),
+        (["nonsense"], "No such command"),
+        (["check", "--output", "missing/folder/x"], "missing/folder/x"),
+        (["scope", "points", "--manifest", "bar"], "one of foo"),
+        (["policy", "backtest", "main"], "OLD..NEW"),
+        (["policy", "test"], "no fixtures"),
+    ],
+)
+def test_bad_input_exits_with_two_and_says_what_to_do(
+    repo: Path,
+    arguments: list[str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(repo)
+    for path in ("policy.yaml", "foo.yaml"):
+        (repo / "manifests").mkdir(exist_ok=True)
+        blob = subprocess.run(
+            ["git", "show", f"main:manifests/{path}"], cwd=repo, capture_output=True, check=True
+        ).stdout
+        (repo / "manifests" / path).write_bytes(blob)
+    assert cli.run(arguments) == 2
+    streams = capsys.readouterr()
+    assert said in streams.err
+    assert "Traceback" not in streams.err
+
+
+def test_a_fault_of_ours_exits_with_seventy_and_a_report_block(
+    repo: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr("fasttrack.verdict.run_rules", broken)
+    assert check(repo, "good") == 70
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError: planted" in said
+    assert "Please report it" in said
+    assert "Python 3." in said
+
+
+def test_a_path_that_tries_to_write_to_the_terminal_is_shown_and_not_obeyed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine(
+        tmp_path,
+        {
+            "topic": {
+                KERNEL: "X\n",
+                "a\x1b[2J\nfast-track": "",
+                b"\xff".decode("utf-8", "surrogateescape"): "",
+            }
+        },
+    )
+    assert check(tmp_path, "topic") in {1, 4}
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert r"a\u{1b}[2J\u{a}fast-track" in said
+    assert r"\x{ff}" in said
+
+
+def test_module_and_command_are_the_same_program(repo: Path) -> None:
+    argv = ["--version"]
+    outputs = {
+        subprocess.run([*command, *argv], capture_output=True, check=True).stdout
+        for command in (
+            [sys.executable, "-m", "fasttrack"],
+            [str(Path(sys.executable).with_name("fasttrack"))],
+        )
+    }
+    assert len(outputs) == 1
+
+
+def test_help_lists_every_command_and_each_explains_itself(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.run(["--help"]) == 0
+    listed = capsys.readouterr().out
+    for name in cli.COMMANDS:
+        assert name in listed
+        assert cli.run([name, "--help"]) == 0
+        assert "Usage: fasttrack" in capsys.readouterr().out
+
+
+def test_every_rule_can_be_explained_by_id_and_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["explain", "--all"]) == 0
+    everything = capsys.readouterr().out
+    for name in ("FT104", "ft104", "symlink"):
+        assert cli.run(["explain", name]) == 0
+        assert capsys.readouterr().out in everything
+
+
+def test_demo_shows_each_verdict_in_a_screenful_and_keeps_its_repository_when_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["demo", "--keep", str(tmp_path / "demo"), AS_OF]) == 0
+    said = capsys.readouterr().out
+    parts = said.split("== ")[1:]
+    assert [p.splitlines()[3].split()[0] for p in parts] == [
+        "fast-track", "needs-evidence", "ordinary-review", "refused",
+    ]  # fmt: skip
+    assert max(len(part.splitlines()) for part in parts) <= 24
+    assert check(tmp_path / "demo", "faster-attention") == 3
+    assert cli.run(["demo", "--keep", str(tmp_path / "demo"), AS_OF]) == 2
+
+
+def test_a_patch_is_judged_as_the_commit_that_it_would_be(
+    repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    patch = subprocess.run(
+        ["git", "diff", "main", "shared"], cwd=repo, capture_output=True, check=True
+    ).stdout
+    (tmp_path / "p.patch").write_bytes(patch)
+    code = cli.run(
+        ["check", "--repo", str(repo), "--patch", str(tmp_path / "p.patch"), "--onto", "main",
+         AS_OF, "--format=json"]
+    )  # fmt: skip
+    by_patch = json.loads(capsys.readouterr().out)
+    check(repo, "shared", "--format=json")
+    by_branch = json.loads(capsys.readouterr().out)
+    assert code == 4
+    for key in ("verdict", "findings", "change_digest", "judged_tree"):
+        assert by_patch[key] == by_branch[key]
+
+
+def test_init_writes_only_new_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Repo(tmp_path)
+    arguments = ["init", "--repo", str(tmp_path), "--root", "engine/foo/", AS_OF]
+    assert cli.run(arguments) == 0
+    before = {p: p.read_bytes() for p in (tmp_path / ".github").rglob("*") if p.is_file()}
+    assert cli.run(arguments) == 2
+    assert "already there" in capsys.readouterr().err
+    assert before == {p: p.read_bytes() for p in (tmp_path / ".github").rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("layout", ["generic", "vllm", "sglang"])
+def test_every_layout_of_init_gives_a_policy_that_judges(
+    tmp_path: Path, layout: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--root", "pkg/models/foo/", "--root", "pkg/one.py", "--layout", layout]
+    (tmp_path / ".github").mkdir()
+    (tmp_path / ".github/CODEOWNERS").write_text("* @somebody\n")
+    assert cli.run(["init", "--repo", str(tmp_path), *arguments, AS_OF]) == 0
+    assert "/pkg/one.py @change-me" in capsys.readouterr().out
+    assert cli.run(["scope", "points", "--repo", str(tmp_path), "--count"]) == 0
+    assert (tmp_path / ".github/CODEOWNERS").read_text() == "* @somebody\n"
