@@ -147,8 +147,6 @@ class LineDiffs:
 
     def _both(self, entry: Entry) -> tuple[bytes, bytes]:
         """Old and new bytes; empty for an absent side, or an old one of another kind of file."""
-        if entry.new.is_gitlink:
-            raise FactUnavailable(f"{entry.path} is a submodule commit and has no lines")
         if entry.old.oid == entry.new.oid:
             return b"", b""
         self._effort  # noqa: B018  (raises when the whole change is too large)

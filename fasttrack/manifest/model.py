@@ -51,7 +51,7 @@ Arch = Annotated[str, Field(pattern=r"^sm_[0-9]{2,3}[af]?$")]
 class Record(BaseModel):
     """A frozen, strict piece of a manifest; unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class Weights(Record):

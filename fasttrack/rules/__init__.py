@@ -34,6 +34,30 @@ from fasttrack.rules.confinement.twin_path import TwinPath
 from fasttrack.rules.confinement.unportable_path import UnportablePath
 from fasttrack.rules.confinement.wiring_budget import WiringBudget
 from fasttrack.rules.confinement.wiring_symbol import WiringSymbol
+from fasttrack.rules.manifest.claim_code import ClaimCode
+from fasttrack.rules.manifest.claims import Claims
+from fasttrack.rules.manifest.config_folder import ConfigFolder
+from fasttrack.rules.manifest.eval_tasks import EvalTasks
+from fasttrack.rules.manifest.lease import Lease
+from fasttrack.rules.manifest.manifest_schema import ManifestSchema
+from fasttrack.rules.manifest.named_weights import NamedWeights
+from fasttrack.rules.manifest.policy_version import PolicyVersion
+from fasttrack.rules.manifest.region_hardware import RegionHardware
+from fasttrack.rules.manifest.region_overlap import RegionOverlap
+from fasttrack.rules.manifest.removal_reach import RemovalReach
+from fasttrack.rules.manifest.root_overlap import RootOverlap
+from fasttrack.rules.manifest.split import Split
+from fasttrack.rules.manifest.sponsor import Sponsor
+from fasttrack.rules.manifest.state import State
+from fasttrack.rules.manifest.switch_points import SwitchPoints
+from fasttrack.rules.manifest.unbounded import Unbounded
+from fasttrack.rules.manifest.ungoverned_code import UngovernedCode
+from fasttrack.rules.manifest.unit_archs import UnitArchs
+from fasttrack.rules.manifest.unit_files import UnitFiles
+from fasttrack.rules.manifest.waivers import Waivers
+from fasttrack.rules.manifest.weaker_than_policy import WeakerThanPolicy
+from fasttrack.rules.manifest.widening import Widening
+from fasttrack.rules.manifest.wider_scope import WiderScope
 
 FAMILIES = {
     "FT1": "confinement",
@@ -70,6 +94,30 @@ RULES: tuple[Rule, ...] = (
     RebaseNeeded(),
     SourceEncoding(),
     UnportablePath(),
+    ManifestSchema(),
+    WeakerThanPolicy(),
+    Widening(),
+    WiderScope(),
+    RegionOverlap(),
+    RootOverlap(),
+    Unbounded(),
+    UnitFiles(),
+    SwitchPoints(),
+    ClaimCode(),
+    Lease(),
+    Sponsor(),
+    Claims(),
+    Waivers(),
+    State(),
+    NamedWeights(),
+    PolicyVersion(),
+    Split(),
+    UngovernedCode(),
+    UnitArchs(),
+    RegionHardware(),
+    RemovalReach(),
+    EvalTasks(),
+    ConfigFolder(),
 )
 
 

@@ -73,7 +73,9 @@ def test_a_moved_line_is_added_once() -> None:
     assert list(kept_lines(old, new)) == [1, 1, 1, 1, 1, 0, 1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("shape", ["period", "reversed", "halves", "same", "shuffled pairs"])
+@pytest.mark.parametrize(
+    "shape", ["period", "reversed", "halves", "same", "shuffled pairs", "blocks", "runs"]
+)
 def test_hostile_files_cost_a_bounded_number_of_comparisons(shape: str) -> None:
     n = 20_000
     compared = 0
@@ -92,10 +94,15 @@ def test_hostile_files_cost_a_bounded_number_of_comparisons(shape: str) -> None:
         "halves": ([0, 1] * (n // 2), [1, 1, 0, 0] * (n // 4)),
         "same": ([0] * n + [1], [1] + [0] * (n // 2)),
         "shuffled pairs": ([k // 2 for k in range(n)], [k * 7919 % (n // 2) for k in range(n)]),
+        "blocks": (
+            [k // 400 if k % 400 == 0 else -1 - (k % 400 < 200) for k in range(n)],
+            [k // 400 if k % 400 == 0 else -1 - (k % 400 >= 200) for k in range(n)],
+        ),
+        "runs": ([int(k % 99 == 0) for k in range(n)], [int(k % 101 == 0) for k in range(n)]),
     }[shape]
     old, new = ([Line(b"%d\n" % number) for number in side] for side in numbers)
-    kept_lines(old, new)
-    assert compared <= 2 * EFFORT * (len(old) + len(new))
+    kept_lines(old, new, effort=16)
+    assert compared <= (16 + 10) * (len(old) + len(new))
 
 
 def test_giving_up_counts_too_many_lines_and_never_too_few() -> None:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every error of a manifest, at its line and column, all in one pass."""
 
+import json
 from typing import Any
 
 import pytest
 
 from fasttrack.errors import InputError
 from fasttrack.manifest.load import load_manifest
-from fasttrack.manifest.model import Manifest
+from fasttrack.manifest.model import Manifest, Region
 from fasttrack.vocabulary import Tier
 
 from .builders import VALID, valid
@@ -54,6 +55,25 @@ def test_what_may_be_absent_is_empty() -> None:
 def test_a_loaded_manifest_can_not_be_changed() -> None:
     with pytest.raises(ValueError, match="frozen"):
         valid().scope[0].tier = Tier.SERVED  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"from": "{min: 1, max: 8}", "to": "{min: 8, max: 8}"},
+        {"from": "draft_tokens: [0, 3, 7]", "to": "draft_tokens: [63]"},
+        {"from": "expires: 2026-07-10", "to": "expires: 2026-01-11"},
+        {"from": "drop_max: 0.01", "to": "drop_max: 1"},
+    ],
+)
+def test_the_last_value_inside_a_bound_is_accepted(edit: dict[str, str]) -> None:
+    load_manifest(edited([edit]), "m.yaml")
+
+
+def test_an_empty_list_is_refused_by_the_model_too() -> None:
+    data = valid().scope[0].model_dump(mode="json") | {"hardware": []}
+    with pytest.raises(ValueError, match="at least one item"):
+        Region.model_validate_json(json.dumps(data))
 
 
 @pytest.mark.parametrize("text", ["[]", "1", "a: {}", "scope: 3\nunits: {}\ncode: [1]\nlease: x"])

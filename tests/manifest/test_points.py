@@ -314,7 +314,10 @@ def test_a_unit_with_kernels_and_no_table_is_audited_as_a_whole() -> None:
 def test_performance_is_one_cell_per_controlled_claim_without_its_ratio() -> None:
     [claim] = valid().claims
     better = claim.model_copy(update={"ratio": claim.ratio + 1})
-    apart = claim.model_copy(update={"id": "apart", "uncontrolled": True, "reason": "published"})
+    side = claim.baseline.model_copy(update={"hardware": "gb300"})
+    apart = claim.model_copy(
+        update={"id": "apart", "baseline": side, "uncontrolled": True, "reason": "published"}
+    )
     [cell] = cells_of(manifest(claims=(claim, apart)), Kind.PERFORMANCE)
     assert [cell] == list(cells_of(manifest(claims=(better,)), Kind.PERFORMANCE))
     assert (cell.region, cell.values["unit"], cell.values["rows"]) == ("", "mixer", 1)
@@ -406,3 +409,9 @@ def test_a_table_with_variants_for_many_gpus_does_not_count_them_for_each() -> N
     m = manifest(r, units=valid().units[:1])
     cells = witness_points(m, Kind.STRESS, vocabulary, dict.fromkeys(TABLES, table))
     assert len(cells) == 40 * (2 + 50)
+
+
+def test_of_two_steps_with_the_most_rows_stress_takes_the_one_with_the_shorter_draft() -> None:
+    m = manifest(region(tensor_parallel=[1], requests=(1, 8), draft_tokens=[1, 0], rows_max=8))
+    steps = {step_of(c) for c in cells_of(m, Kind.STRESS)}
+    assert steps == {(1, 0, 1), (8, 0, 8)}

@@ -50,14 +50,40 @@ def test_a_region_is_covered_exactly_when_all_of_its_points_are(
     assert witness is None or witness in left
 
 
-@given(
-    regions(ranks="real", kv_cache=["bf16"], hardware=["h200"]),
-    st.lists(regions(ranks="real", kv_cache=["bf16"], hardware=["h200"]), min_size=2, max_size=6),
-)
-@settings(max_examples=60, deadline=None)
-def test_regions_that_only_cover_together_are_recognised(r: Region, others: list[Region]) -> None:
+ONE = {"ranks": "real", "hardware": ["h200"], "context_max": 1, "graph_modes": ["full"]}
+steps = regions(**ONE, kv_cache=["bf16"], tensor_parallel=[1])
+sets = regions(**ONE, requests=(1, 1), draft_tokens=[0], rows_max=1)
+
+
+@given(steps, st.lists(steps, min_size=2, max_size=8))
+@settings(max_examples=150, deadline=None)
+def test_steps_that_only_several_regions_cover_together_are_recognised(
+    r: Region, others: list[Region]
+) -> None:
     left = members(r).difference(*map(members, others))
     assert (covered_by(r, others) is None) == (not left)
+
+
+@given(sets, st.lists(sets, min_size=2, max_size=8))
+@settings(max_examples=150, deadline=None)
+def test_sets_that_only_several_regions_cover_together_are_recognised(
+    r: Region, others: list[Region]
+) -> None:
+    left = members(r).difference(*map(members, others))
+    assert (covered_by(r, others) is None) == (not left)
+
+
+def test_a_gap_behind_a_covered_branch_is_found() -> None:
+    whole = region(tensor_parallel=[1, 2], kv_cache=["bf16", "fp32"], graph_modes=["full", "eager"])
+    parts = [
+        region(tensor_parallel=[1], kv_cache=[cache], graph_modes=[graph])
+        for cache in ("bf16", "fp32")
+        for graph in ("full", "eager")
+    ]
+    parts.append(region(tensor_parallel=[2], kv_cache=["bf16"], graph_modes=["full", "eager"]))
+    gap = covered_by(whole, parts)
+    assert gap is not None
+    assert (gap.tensor_parallel, gap.kv_cache) == (2, "fp32")
 
 
 @given(regions(), st.lists(regions(), max_size=4))

@@ -9,10 +9,12 @@ import jsonschema
 import pytest
 import yaml
 
-from fasttrack.manifest.schema import json_schema
+from fasttrack.report.schemas import SCHEMAS
 
 from .builders import VALID
 from .edits import cases, edited
+
+json_schema = SCHEMAS["manifest"]
 
 
 def as_json(text: str) -> Any:

@@ -98,13 +98,13 @@ def build(case: RuleCase, where: Path) -> Path:
     policy = _merged(_yaml(FOLDER / "_base" / "policy.yaml"), given.get("policy", {}))
     base: dict[str, Any] = {POLICY: _dumped(policy), MANIFEST: _dumped(manifest)}
     base |= _contents(_yaml(FOLDER / "_base" / "files.yaml") | given.get("base", {}), {})
-    start = repo.commit("main", _encoded({p: c for p, c in base.items() if c is not None}))
+    start = repo.commit("main", _spelled({p: c for p, c in base.items() if c is not None}))
     change = _contents(given.get("change", {}), base)
     if "head_manifest" in given:
         change[MANIFEST] = _dumped(_merged(manifest, given["head_manifest"]))
-    repo.commit("topic", _encoded(change), parent=start)
+    repo.commit("topic", _spelled(change), parent=start)
     if "tip" in given:
-        repo.commit("main", _encoded(_contents(given["tip"], base)), parent=start)
+        repo.commit("main", _spelled(_contents(given["tip"], base)), parent=start)
     return where
 
 
@@ -154,14 +154,14 @@ def _merged(base: Any, over: Any) -> Any:
 
 
 def _contents(specs: Mapping[str, Any], before: Mapping[str, Content]) -> dict[str, Content]:
-    return {
-        path: None if spec is None else contents(_CONTENT.validate_python(spec), before.get(path), path)
-        for path, spec in specs.items()
-    }
+    def content(path: str, spec: Any) -> Content:
+        return contents(_CONTENT.validate_python(spec), before.get(path), path)
+
+    return {path: None if spec is None else content(path, spec) for path, spec in specs.items()}
 
 
-def _encoded(files: Mapping[str, Content]) -> dict[bytes, Content]:
-    return {_path(path).encode("utf-8", "surrogateescape"): c for path, c in files.items()}
+def _spelled(files: Mapping[str, Content]) -> dict[str, Content]:
+    return {_path(path): content for path, content in files.items()}
 
 
 def _path(path: str) -> str:

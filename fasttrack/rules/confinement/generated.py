@@ -16,10 +16,12 @@ MARKER_LINES = 20
 """Lines at the top of a file where generators leave their notice."""
 LONG_LINE = 1000
 """Characters; formatters stop near 100, and what is above 1000 is data or minified code."""
+_GENERATED, _HANDS_OFF = r"\bgenerated\b", r"\b(?:do not|don't) (?:edit|modify|change)\b"
 _MARKER = re.compile(
-    r"@generated\b|\bgenerated\b.*\b(?:do not|don't) (?:edit|modify|change)\b"
-    r"|\b(?:do not|don't) (?:edit|modify|change)\b.*\bgenerated\b"
+    rf"@generated\b|{_GENERATED}.{{0,60}}{_HANDS_OFF}|{_HANDS_OFF}.{{0,60}}{_GENERATED}"
 )
+"""Both halves of the notice within a sentence of each other."""
+_NO_WORD = re.compile(r"[^\w@']+")
 
 
 class Generated(EntryRule):
@@ -48,7 +50,7 @@ class Generated(EntryRule):
         if case.governing(entry.path) is None or not changed_file(entry):
             return
         top = (text_of(case, entry.new) or "").split("\n", MARKER_LINES)[:MARKER_LINES]
-        if _MARKER.search(" ".join("\n".join(top).lower().split())):
+        if _MARKER.search(_NO_WORD.sub(" ", "\n".join(top).lower())):
             yield self._found(entry, "a notice that the file is generated and not to be edited")
         long = [line for line in added_text(case, entry) if len(line.text) > LONG_LINE]
         if long:

@@ -104,7 +104,7 @@ class NewImport(Rule):
 
 
 def _top_level(case: Case, entry: Entry) -> Iterator[tuple[str, Import]]:
-    for found in imports_of(case.change.text(entry.new)):
+    for found in imports_of(case.change.text(entry.new).removeprefix("\ufeff")):
         if not found.level and found.module:
             yield found.module.partition(".")[0], found
 
@@ -143,7 +143,7 @@ def _imported_before(case: Case, names: set[str]) -> frozenset[str]:
         # A file that can not be read or parsed vouches for no import.
         with contextlib.suppress(FactUnavailable):
             if side is not None and is_regular(side):
-                text = case.change.text(side)
+                text = case.change.text(side).removeprefix("\ufeff")
                 if any(name in text for name in names - seen):
                     seen |= {found.module.partition(".")[0] for found in imports_of(text)}
     return frozenset(seen & names)

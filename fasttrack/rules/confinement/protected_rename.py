@@ -112,16 +112,16 @@ def _equal_blobs(case: Case) -> Iterator[_Move]:
 
 def _shared_lines(case: Case) -> Iterator[_Move]:
     """Moves by shared lines: an index of removed lines, asked for the added ones of each file."""
-    removed = {e.path: _telling(added_text(case, reversed_entry(e))) for e in case.entries}
+    removed: dict[str, frozenset[str]] = {}
+    added: dict[str, frozenset[str]] = {}
+    total = 0
+    for entry in case.entries:
+        removed[entry.path] = _telling(added_text(case, reversed_entry(entry)))
+        added[entry.path] = _telling(added_text(case, entry))
+        total += len(removed[entry.path]) + len(added[entry.path])
+        if total > LINES_LIMIT:
+            raise FactUnavailable(f"more than {LINES_LIMIT:,} lines to look for moves in")
     removed = {path: lines for path, lines in removed.items() if len(lines) >= SHARED_LINES_MIN}
-    if not removed:
-        return
-    added = {e.path: _telling(added_text(case, e)) for e in case.entries}
-    total = sum(map(len, removed.values())) + sum(map(len, added.values()))
-    if total > LINES_LIMIT:
-        raise FactUnavailable(
-            f"{total:,} removed and added lines; moves are looked for in at most {LINES_LIMIT:,}"
-        )
     index = _index(removed)
     for entry in case.entries:
         lines = added[entry.path]

@@ -13,6 +13,8 @@ from fasttrack.rules.confinement.readable import changed_file, is_python, text_o
 _LINE_ENDS = re.compile("\r\n|\r|\n")
 _DECLARED = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _BLANK = re.compile(r"[ \t\f]*(?:#.*)?\Z")
+NAME_SHOWN = 40
+"""Characters of the declared name that the finding repeats."""
 READ_ALIKE = frozenset({"utf-8", "utf8", "utf-8-sig", "ascii", "us-ascii"})
 
 
@@ -51,5 +53,5 @@ class SourceEncoding(EntryRule):
                 return
 
     def _found(self, entry: Entry, number: int, name: str) -> Finding:
-        saw = f"a Python file that declares the encoding `{name}`"
+        saw = f"a Python file that declares the encoding `{name[:NAME_SHOWN]}`"
         return self.finding(path=entry.path, line=number, saw=saw, want="UTF-8", content=name)

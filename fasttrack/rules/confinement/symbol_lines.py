@@ -6,10 +6,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from fasttrack.change.imports import imports_of
 from fasttrack.errors import FactUnavailable
-
-SOURCE_LIMIT = 1024 * 1024
-"""Characters of a file that is parsed; a syntax tree takes some hundred times as much memory."""
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -40,6 +38,7 @@ def symbol_lines(source: str, symbol: str) -> SymbolLines:
     Raises:
         FactUnavailable: the file does not parse, or its lines can not be counted.
     """
+    source = source.removeprefix("\ufeff")
     tree = _parse(source)
     rows = source.split("\n")
     spans = [_span(node, rows) for node in _defining(tree.body, symbol.split("."))]
@@ -47,18 +46,12 @@ def symbol_lines(source: str, symbol: str) -> SymbolLines:
 
 
 def _parse(source: str) -> ast.Module:
-    if len(source) > SOURCE_LIMIT:
-        raise FactUnavailable(f"{len(source):,} characters; at most {SOURCE_LIMIT:,} are parsed")
     if "\r" in source.replace("\r\n", "\n"):
         raise FactUnavailable("a carriage return without a line feed: its lines are ambiguous")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(source)
-    except (SyntaxError, ValueError) as error:
-        raise FactUnavailable(f"the file is not Python: {error}") from error
-    except (RecursionError, MemoryError) as error:
-        raise FactUnavailable("the file is nested too deeply to be parsed") from error
+    imports_of(source)  # refuses what can not be parsed within bounds
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
 
 
 def _defining(body: Sequence[ast.stmt], names: Sequence[str]) -> Iterator[ast.stmt]:
@@ -108,7 +101,7 @@ def _span(node: ast.stmt, rows: Sequence[str]) -> range:
     first = min([node.lineno, *(d.lineno for d in decorators)])
     last = node.end_lineno or node.lineno
     start = next((d for d in decorators if d.lineno == first), node)
-    before = rows[first - 1].encode()[: start.col_offset].decode().removeprefix("\ufeff")
+    before = rows[first - 1].encode()[: start.col_offset].decode()
     after = rows[last - 1].encode()[node.end_col_offset :].decode().strip()
     if before.strip(" \t\f@"):
         first += 1

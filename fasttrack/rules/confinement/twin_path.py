@@ -77,11 +77,16 @@ def _spellings(paths: Iterable[str], keys: set[str]) -> Mapping[str, set[str]]:
 
 
 def _key(path: str) -> str:
-    """What file systems compare that fold case and normal form (canonical caseless matching).
+    """What file systems compare that fold case and normal form, character by character.
 
-    Narrower than `fold`, which also joins compatibility characters such as `fi` and its
-    ligature: those stay two files everywhere, and this rule blocks.
+    Narrower than `fold`, which also joins what stays apart on disk, such as `fi` and its
+    ligature, or `ss` and the sharp s: this rule blocks, so it must not err.
     """
     if path.isascii():
         return path.lower()
-    return unicodedata.normalize("NFD", unicodedata.normalize("NFD", path).casefold())
+    return unicodedata.normalize("NFD", "".join(map(_folded, unicodedata.normalize("NFD", path))))
+
+
+def _folded(character: str) -> str:
+    folded = character.casefold()
+    return folded if len(folded) == 1 else character

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FT307: a region asks for no more points than can be measured."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from fasttrack.case import Case
+from fasttrack.change.tree import Tree
+from fasttrack.evidence.owed import variant_tables
+from fasttrack.finding import Level
+from fasttrack.manifest.consistency import Fault
+from fasttrack.manifest.cost import Tables
+from fasttrack.manifest.model import Manifest, Region
+from fasttrack.manifest.points import (
+    TooManyPoints,
+    cost_by_axis,
+    counts_by_region,
+    witness_points,
+)
+from fasttrack.rules.manifest.edited import ManifestRule, Subject, subjects
+from fasttrack.rules.manifest.switch_points import concerned
+from fasttrack.vocabulary import Kind
+
+
+class Unbounded(ManifestRule):
+    """Regions whose tier owes more witness points than the policy allows."""
+
+    id = "FT307"
+    slug = "unbounded"
+    title = "every region can be measured"
+    level = Level.ROUTE
+    refuses = (
+        "A region of an added or edited manifest, or of one whose variant table changes, for "
+        "which all kinds that its tier owes have more witness points together than "
+        "`budgets.points_per_region`; it names the largest kind and the axis that costs most."
+    )
+    why = "What nobody can measure is covered by exceptions, or by points that somebody picked."
+    blind = (
+        "How long one point takes. A `declared` region owes nothing and may be as wide as it likes."
+    )
+    fix = "fasttrack scope points --count; split the region, or take values off the axis named"
+    false_alarms = "not measured yet"
+
+    def subjects(self, case: Case) -> Iterator[Subject]:
+        """Manifests that are edited themselves or through a variant table."""
+        return (s for s in subjects(case) if concerned(case, s))
+
+    def faults(self, case: Case, manifest: Manifest, tree: Tree) -> Iterator[Fault]:
+        """Counts the points of every region, kind by kind."""
+        tables = variant_tables(case, manifest, tree)
+        counts: dict[str, Counter[Kind]] = {region.id: Counter() for region in manifest.scope}
+        for kind in Kind:
+            if not any(kind in _owed(case, region) for region in manifest.scope):
+                continue
+            try:
+                cells = witness_points(manifest, kind, case.policy.hardware, tables)
+            except TooManyPoints as error:
+                saw = f"about {error.estimate} {kind.value} points, most for {error.worst_axis}"
+                yield Fault(("scope",), saw, "a scope that can be measured")
+                continue
+            for name, count in counts_by_region(cells).items():
+                if name:
+                    counts[name][kind] = count
+        for i, region in enumerate(manifest.scope):
+            yield from _too_many(case, manifest, i, counts[region.id], tables)
+
+
+def _too_many(
+    case: Case, manifest: Manifest, at: int, counts: Counter[Kind], tables: Tables
+) -> Iterator[Fault]:
+    region = manifest.scope[at]
+    owed = {kind: counts[kind] for kind in _owed(case, region)}
+    limit = case.policy.budgets.points_per_region
+    if sum(owed.values()) <= limit:
+        return
+    largest = max(owed, key=lambda kind: owed[kind])
+    axes = cost_by_axis(manifest, region.id, largest, case.policy.hardware, tables)
+    most = f"; {next(iter(axes))} costs most" if axes else ""
+    saw = (
+        f"region '{region.id}' asks for {sum(owed.values())} points, "
+        f"{owed[largest]} of them {largest.value}{most}"
+    )
+    yield Fault(("scope", at), saw, f"at most {limit} points")
+
+
+def _owed(case: Case, region: Region) -> tuple[Kind, ...]:
+    return case.policy.tiers.get(region.tier, ())
