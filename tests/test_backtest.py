@@ -15,6 +15,8 @@ from fasttrack.verdict import Outcome
 from fasttrack.workspace import open_workspace
 from tests.engine import ANSWERS, AS_OF, KERNEL, SHARED
 
+OTHER = "engine/other.py"
+
 
 @pytest.fixture
 def history(tmp_path: Path) -> tuple[Path, list[str]]:
@@ -22,7 +24,7 @@ def history(tmp_path: Path) -> tuple[Path, list[str]]:
     repo = Repo(tmp_path / "repo")
     commits = [repo.commit("main", {KERNEL: "A\n", SHARED: "A\n"})]
     commits.append(repo.commit("main", {KERNEL: "B\n"}))
-    side = repo.commit("side", {KERNEL: "C\n", SHARED: "C\n"}, parent=commits[-1])
+    side = repo.commit("side", {KERNEL: "C\n", OTHER: "C\n"}, parent=commits[-1])
     commits.append(repo.commit("main", {SHARED: "D\n"}))
     commits.append(repo.commit("main", {KERNEL: "C\n"}, parent=[commits[-1], side]))
     commits.append(repo.commit("main", {KERNEL: "E # \u202e\n"}))
@@ -49,7 +51,7 @@ def test_each_change_is_judged_against_what_was_there_before_it(
     ]
     assert not judged[commits[2]].in_lane
     # The merge commit brought the scheduler too: its second parent is judged, not its first diff.
-    assert [(f.rule, f.path) for f in judged[commits[3]].findings] == [("FT101", SHARED)]
+    assert [(f.rule, f.path) for f in judged[commits[3]].findings] == [("FT101", OTHER)]
 
 
 def test_the_tally_counts_changes_and_findings_apart(history: tuple[Path, list[str]]) -> None:
@@ -60,7 +62,7 @@ def test_the_tally_counts_changes_and_findings_apart(history: tuple[Path, list[s
     assert (counts.changes, counts.in_lane) == (4, 4)
     assert counts.levels == {Level.BLOCK: 1, Level.ROUTE: 2, Level.NOTE: 0}
     assert counts.rules["FT101", Level.ROUTE] == (2, 2)
-    assert counts.noisiest[0] == (("FT101", SHARED), 2)
+    assert counts.noisiest[0] == (("FT101", OTHER), 1)
 
 
 def test_the_command_prints_counts_and_keeps_everything_as_json(

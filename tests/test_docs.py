@@ -56,8 +56,9 @@ def run(command: str, where: Path) -> subprocess.CompletedProcess[str]:
         "GIT_COMMITTER_NAME": "A U Thor",
         "GIT_COMMITTER_EMAIL": "author@example.com",
     }
+    argv = ["bash", "-c", command]
     return subprocess.run(
-        ["bash", "-c", command], cwd=where, env=environment, capture_output=True, text=True
+        argv, cwd=where, env=environment, capture_output=True, text=True, check=False
     )
 
 

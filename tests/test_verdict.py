@@ -144,7 +144,7 @@ def test_no_policy_on_the_target_branch_is_bad_input_with_the_way_out(tmp_path: 
     repo = Repo(tmp_path)
     tip = repo.commit("main", {"a": "1"})
     repo.commit("topic", {"a": "2"}, parent=tip)
-    with pytest.raises(InputError, match="no policy at .*fasttrack init.*--policy FILE"):
+    with pytest.raises(InputError, match=r"no policy at .*fasttrack init.*--policy FILE"):
         evaluate(Request(tmp_path, target="main", head="topic"), AS_OF)
     (tmp_path / "policy.yaml").write_text(files()[POLICY])
     verdict = evaluate(
