@@ -96,7 +96,7 @@ def test_the_readme_uses_only_commands_that_are_run() -> None:
     ci = (ROOT / ".ci/run").read_text()
     assert '"$here/scripts/test"' in ci
     assert '"$here/scripts/demo"' in ci
-    assert use[0] == "pip install fasttrack-decode"
+    assert use[0] == "pip install path/to/the/clone"
     subcommands = {line.split()[1] for line in use[1:]}
     assert subcommands <= {step.text.split()[1] for step in commands("docs/adopt.md")}
 
