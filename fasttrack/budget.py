@@ -29,12 +29,12 @@ def budget_use(case: Case) -> Mapping[str, Use]:
 
 
 def added_lines(case: Case) -> int:
-    """Added lines over all changed text files; evidence and binary files do not count.
+    """Added lines over all changed files but evidence; a submodule has none.
 
     Raises:
         FactUnavailable: when a file is too large to be counted.
     """
-    return sum(case.change.line_counts(entry)[0] for entry in case.entries)
+    return sum(case.change.line_counts(entry)[0] for entry in case.entries if not entry.is_gitlink)
 
 
 def _known_added_lines(case: Case) -> int:

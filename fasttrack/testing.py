@@ -43,7 +43,15 @@ class Gitlink:
     oid: str
 
 
-Content = bytes | str | None | File | Symlink | Gitlink
+@dataclass(frozen=True)
+class Stored:
+    """An object that `Repo.write` or `Repo.tree` wrote, or one that is nowhere; `40000` is a tree."""
+
+    oid: str
+    mode: str = "100644"
+
+
+Content = bytes | str | None | File | Symlink | Gitlink | Stored
 """What a commit does to a path: text and bytes are plain files, None deletes."""
 
 _Files = dict[bytes, tuple[str, str]]
@@ -153,8 +161,10 @@ class Repo:
         """Make a branch HEAD; no file is written outside the git directory."""
         self.ref("HEAD", f"ref: refs/heads/{branch}")
 
-    def _store(self, content: bytes | str | File | Symlink | Gitlink) -> tuple[str, str]:
+    def _store(self, content: bytes | str | File | Symlink | Gitlink | Stored) -> tuple[str, str]:
         match content:
+            case Stored(oid, mode):
+                return mode, oid
             case Gitlink(oid):
                 return "160000", oid
             case Symlink(target):

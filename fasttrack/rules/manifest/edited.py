@@ -7,7 +7,7 @@ whose manifest an upgraded policy has left behind.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fasttrack import strict_yaml
@@ -93,6 +93,12 @@ class ManifestRule(Rule):
             before = {f.saw for f in self.faults(case, subject.base, case.change.base)}
         now = self.faults(case, subject.head, judged_or_head(case.change))
         return [fault for fault in now if fault.saw not in before]
+
+
+def first_of(paths: Sequence[str]) -> str:
+    """The first of some paths, and how many more there are."""
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"`{paths[0]}`{more}"
 
 
 def line_of(case: Case, path: str, loc: Loc) -> int:

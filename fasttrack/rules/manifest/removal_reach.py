@@ -9,7 +9,7 @@ from fasttrack.finding import Level
 from fasttrack.manifest.consistency import Fault, holds_path
 from fasttrack.manifest.model import Manifest
 from fasttrack.policy.model import PathClass
-from fasttrack.rules.manifest.edited import ManifestRule
+from fasttrack.rules.manifest.edited import ManifestRule, first_of
 
 OWN = frozenset({PathClass.TESTS, PathClass.DOCS, PathClass.GENERATED})
 """Classes of files outside the roots that a path may take with it when it goes."""
@@ -46,6 +46,6 @@ class RemovalReach(ManifestRule):
                 and p not in own
             ]
             if foreign:
-                saw = f"a removal of `{path}`, which deletes {len(foreign)} files of others, "
+                saw = f"a removal of `{path}`, which deletes {first_of(foreign)}"
                 where = ("lease", "removal", "paths", i)
-                yield Fault(where, f"{saw}first `{foreign[0]}`", "the path's own files")
+                yield Fault(where, saw, "the path's own files")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fasttrack.case import Case, in_roots
 from fasttrack.finding import Finding, Level
 from fasttrack.rules.base import Rule
-from fasttrack.rules.manifest.edited import edited
+from fasttrack.rules.manifest.edited import edited, first_of
 
 
 class Split(Rule):
@@ -34,8 +34,7 @@ class Split(Rule):
             if subject.base is None and inside:
                 yield self.finding(
                     path=subject.path,
-                    saw=f"a new manifest together with {len(inside)} files in its roots, "
-                    f"first `{inside[0]}`",
+                    saw=f"a new manifest together with {first_of(inside)} in its roots",
                     want="the manifest alone",
                     content="\n".join(inside),
                 )

@@ -8,6 +8,7 @@ from fasttrack.config import judged_or_head
 from fasttrack.finding import Finding, Level
 from fasttrack.manifest.model import Manifest
 from fasttrack.rules.base import Rule
+from fasttrack.rules.manifest.edited import first_of
 
 
 class UngovernedCode(Rule):
@@ -45,7 +46,7 @@ class UngovernedCode(Rule):
             if left:
                 yield self.finding(
                     path=path,
-                    saw=f"{len(left)} files that no manifest governs any more, first `{left[0]}`",
+                    saw=f"{first_of(left)}, which no manifest governs any more",
                     want="no code left behind",
                     content="\n".join(left),
                 )

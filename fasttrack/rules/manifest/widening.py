@@ -94,8 +94,8 @@ class Widening(Rule):
                 f"the new manifest '{manifest.name}' of {manifest.model}: "
                 f"roots {', '.join(f'`{root}`' for root in code.roots)}; wiring {wired}; "
                 f"switch {code.switch.option}: {code.switch.value}; "
-                f"{len(manifest.units)} units; {len(manifest.scope)} regions, the highest "
-                f"{top.value}; {len(manifest.claims)} claims; {len(manifest.waivers)} waivers"
+                f"units: {len(manifest.units)}; regions: {len(manifest.scope)}, up to {top.value}; "
+                f"claims: {len(manifest.claims)}; waivers: {len(manifest.waivers)}"
             ),
             want="a maintainer who reads the manifest, its wiring, switch, tests and tolerances",
             content=manifest.model_dump_json(),
