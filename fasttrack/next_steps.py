@@ -22,6 +22,8 @@ def next_steps(verdict: Verdict) -> tuple[Step, ...]:
 
 
 def _steps(verdict: Verdict) -> Iterator[Step]:
+    if verdict.identity.head == verdict.identity.merge_base:
+        yield Step("", "head is the merge base, so there is no change: commit it, or name --head")
     if not verdict.in_lane:
         return
     worst = [f for f in verdict.findings if f.level in {Level.BLOCK, Level.ROUTE}]

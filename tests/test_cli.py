@@ -104,6 +104,11 @@ def test_colours_are_for_terminals_and_no_color_switches_them_off(
     assert (b"\x1b[" in said) == coloured
 
 
+def test_no_change_at_all_says_so(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(repo, "main") == 4
+    assert "there is no change: commit it, or name --head" in capsys.readouterr().out
+
+
 def test_output_goes_to_a_file_when_asked(repo: Path, tmp_path: Path) -> None:
     file = tmp_path / "verdict.json"
     assert check(repo, "good", "--format=json", f"--output={file}") == 0

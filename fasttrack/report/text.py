@@ -40,22 +40,26 @@ def _lines(record: VerdictRecord, style: Style) -> Iterator[str]:
         f"change {record.change_digest[:12]}  base {record.base.tip[:12]}  "
         f"head {record.head.commit[:12]}  as of {record.as_of}"
     )
-    if not record.in_lane:
-        return
+    if record.in_lane:
+        yield from _judgement(record, style)
+    if record.next:
+        yield ""
+    for step in record.next:
+        lead = f"{style.paint('next', 'cyan')} "
+        if step.command:
+            yield lead + step.command
+            yield from style.wrapped(step.why, "     ")
+        else:
+            yield from style.wrapped(step.why, lead)
+
+
+def _judgement(record: VerdictRecord, style: Style) -> Iterator[str]:
     for finding in record.findings:
         yield ""
         yield from _finding(finding, style)
     yield from _coverage(record, style)
     yield ""
     yield from style.wrapped(_budget(record), "budget: ")
-    if record.next:
-        yield ""
-    for step in record.next:
-        if step.command:
-            yield f"{style.paint('next', 'cyan')} {step.command}"
-            yield from style.wrapped(step.why, "     ")
-        else:
-            yield from style.wrapped(step.why, f"{style.paint('next', 'cyan')} ")
 
 
 def _finding(finding: FindingRecord, style: Style) -> Iterator[str]:
