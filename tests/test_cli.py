@@ -222,7 +222,7 @@ def test_demo_shows_each_verdict_in_a_screenful_and_keeps_its_repository_when_as
 ) -> None:
     assert cli.run(["demo", "--keep", str(tmp_path / "demo"), AS_OF]) == 0
     said = capsys.readouterr().out
-    parts = said.split("== ")[1:]
+    parts = said.partition("The repository is in")[0].split("== ")[1:]
     assert [p.splitlines()[3].split()[0] for p in parts] == [
         "fast-track", "needs-evidence", "ordinary-review", "refused",
     ]  # fmt: skip

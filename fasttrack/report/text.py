@@ -22,7 +22,7 @@ _MEANINGS = {
     Outcome.ORDINARY_REVIEW: "a person must read the lines below before this merges",
     Outcome.REFUSED: "must not merge unchanged by any route",
 }
-_OUT_OF_LANE = "not the fast track's business: no manifest or governed root is touched"
+_OUT_OF_LANE = "none of our business: no manifest or governed root is touched"
 
 
 def text_report(record: VerdictRecord, style: Style) -> str:
