@@ -1,20 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds policy and manifests in the trees of a change."""
 
+import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from fasttrack.case import Config, ManifestFile, ManifestSet, text_digest
 from fasttrack.change.change import Change
 from fasttrack.change.tree import Tree
-from fasttrack.errors import FactUnavailable, InputError, Problem
+from fasttrack.errors import FactUnavailable, InputError
+from fasttrack.globs import check_pattern
 from fasttrack.manifest.load import load_manifest
 from fasttrack.policy.load import load_policy
+from fasttrack.strict_yaml.text import MAX_BYTES
 
 SEARCH_ORDER = (".github/fasttrack", "manifests")
 """Folders that may hold the configuration, after the option and `[tool.fasttrack] dir`."""
 POLICY_NAME = "policy.yaml"
+
+TOML_LIMIT = 1024 * 1024
+"""Characters of a pyproject.toml."""
+_KEY_PART = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+_LONG_KEY = re.compile(rf"{_KEY_PART}(?:[ \t]*\.[ \t]*{_KEY_PART}){{64}}")
+"""A dotted key, for which `tomllib` takes memory with the square of its parts."""
 
 
 def read_config(change: Change, *, folder: str | None, policy_file: Path | None) -> Config:
@@ -28,20 +38,12 @@ def read_config(change: Change, *, folder: str | None, policy_file: Path | None)
     Raises:
         InputError: when there is no policy, or it has problems.
     """
-    found = folder.strip("/") if folder else _folder(change)
+    found = folder_name(folder, "--config-dir") if folder else _folder(change)
     if policy_file is not None:
-        raw, source = _read_file(policy_file), policy_file.name
+        raw, source = read_file(policy_file), policy_file.name
     else:
-        path = f"{found}/{POLICY_NAME}"
-        side = change.base.get(path)
-        if side is None:
-            raise InputError.one(
-                f"{change.base_tip[:12]}:{path}",
-                f"no policy at {change.base_tip[:12]}",
-                "a policy on the target branch",
-                "`fasttrack init` writes one; `--policy FILE` judges provisionally",
-            )
-        raw, source = change.blob(side), f"{change.base_tip[:12]}:{path}"
+        source = f"{change.base_tip[:12]}:{found}/{POLICY_NAME}"
+        raw = _policy(change, f"{found}/{POLICY_NAME}", source)
     return Config(found, load_policy(raw, source), text_digest(raw), policy_file is not None)
 
 
@@ -76,9 +78,11 @@ def judged_or_head(change: Change) -> Tree:
 
 def _manifests(change: Change, tree: Tree, config: Config, revision: str) -> ManifestSet:
     prefix = config.folder + "/"
+    with needed(f"the files of {revision or 'the merge'}"):
+        listing = tuple(tree)
     paths = sorted(
         p
-        for p in tree
+        for p in listing
         if p.startswith(prefix)
         and p.endswith(".yaml")
         and "/" not in p[len(prefix) :]
@@ -93,7 +97,9 @@ def _manifest(change: Change, tree: Tree, path: str, revision: str) -> ManifestF
     if side is None or not side.mode.startswith("100"):
         return ManifestFile(path, InputError.one(source, "not a regular file", "a manifest file"))
     try:
-        return ManifestFile(path, load_manifest(change.blob(side), source))
+        with needed(source):
+            raw = change.blob(side)
+        return ManifestFile(path, load_manifest(raw, source))
     except InputError as error:
         return ManifestFile(path, error)
 
@@ -111,32 +117,86 @@ def find_folder(
     Raises:
         InputError: the file is no TOML, or names no folder.
     """
-    text = pyproject()
-    try:
-        table = tomllib.loads(text or "")
-    except tomllib.TOMLDecodeError as error:
-        raise InputError.one(source, str(error), "valid TOML") from error
-    named = table.get("tool", {}).get("fasttrack", {}).get("dir")
+    named = _named_folder(pyproject() or "", source)
     if named is not None:
-        if not isinstance(named, str) or not named.strip("/"):
-            raise InputError.one(source, f"[tool.fasttrack] dir = {named!r}", "a folder's name")
-        return named.strip("/")
+        return folder_name(named, f"{source} [tool.fasttrack] dir")
     return next((f for f in SEARCH_ORDER if has(f"{f}/{POLICY_NAME}")), SEARCH_ORDER[-1])
 
 
+def folder_name(named: object, where: str) -> str:
+    """The one spelling of a folder that paths are compared with, without slashes at its ends.
+
+    Raises:
+        InputError: it is no text, or `.`, `..`, an empty segment or a wildcard would make it stand
+            for another folder than it names.
+    """
+    name = named.strip("/") if isinstance(named, str) else ""
+    if check_pattern(name) is not None or "*" in name or "?" in name:
+        raise InputError.one(where, repr(named), "a folder's path from the repository's top")
+    return name
+
+
+def read_file(path: Path) -> bytes:
+    """A configuration file from disk, up to the size that can be parsed at all.
+
+    Raises:
+        InputError: it can not be read, or is larger.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError.one(
+            str(path), error.strerror or "unreadable", "a readable file"
+        ) from error
+    if len(raw) > MAX_BYTES:
+        raise InputError.one(str(path), "a larger file", f"at most {MAX_BYTES:,} bytes")
+    return raw
+
+
+@contextmanager
+def needed(where: str) -> Iterator[None]:
+    """Turns a missing fact into bad input: without configuration nothing can be judged."""
+    try:
+        yield
+    except FactUnavailable as reason:
+        raise InputError.one(where, str(reason), "what can be read here and in bounds") from reason
+
+
+def _named_folder(text: str, source: str) -> object:
+    """The value of `[tool.fasttrack] dir`, of whatever type; None when it is not there."""
+    if len(text) > TOML_LIMIT:
+        raise InputError.one(source, f"{len(text):,} characters", f"at most {TOML_LIMIT:,}")
+    if _LONG_KEY.search(text):
+        raise InputError.one(source, "a key of more than 64 parts", "keys that people can read")
+    try:
+        found: object = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits
+        raise InputError.one(source, str(error) or "nesting", "valid TOML") from error
+    for key in ("tool", "fasttrack", "dir"):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
 def _folder(change: Change) -> str:
+    source = f"{change.base_tip[:12]}:pyproject.toml"
+
     def pyproject() -> str | None:
         side = change.base.get("pyproject.toml")
         return None if side is None else change.text(side)
 
-    source = f"{change.base_tip[:12]}:pyproject.toml"
-    return find_folder(lambda path: path in change.base, pyproject, source)
+    with needed(source):
+        return find_folder(lambda path: path in change.base, pyproject, source)
 
 
-def _read_file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            [Problem(str(path), error.strerror or "unreadable", "a readable policy file")]
-        ) from error
+def _policy(change: Change, path: str, source: str) -> bytes:
+    with needed(source):
+        side = change.base.get(path)
+        if side is not None:
+            return change.blob(side)
+    raise InputError.one(
+        source,
+        f"no policy at {change.base_tip[:12]}",
+        "a policy on the target branch",
+        "`fasttrack init` writes one; `--policy FILE` judges provisionally",
+    )

@@ -33,6 +33,7 @@ class Finding:
         fix: the next command or edit.
         fingerprint: 16 hexadecimal digits over rule, path and the judged content, without line
             numbers: stable while the content stays, gone when it changes. Waivers name it.
+        unknown: a fact is missing and the rule could not tell; neither policy nor waiver lowers it.
     """
 
     rule: str
@@ -45,6 +46,7 @@ class Finding:
     want: str
     fix: str
     fingerprint: str
+    unknown: bool = False
 
     @property
     def message(self) -> str:

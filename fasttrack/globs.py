@@ -19,6 +19,7 @@ No regular expression is involved: a comparison takes at most `len(pattern) * le
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 MAX_PATTERN = 512
 """Longest pattern in characters; with paths of at most 4096 it bounds one comparison."""
@@ -55,8 +56,11 @@ def matches(pattern: str, path: str) -> bool:
     Raises:
         ValueError: when the pattern is bad.
     """
-    prefix, segments = _compiled(pattern)
-    if not path.startswith(prefix):
+    prefix, suffix, slashes, segments = _compiled(pattern)
+    # Most paths are told by these alone, without a walk.
+    if not (path.startswith(prefix) and path.endswith(suffix)):
+        return False
+    if slashes is not None and path.count("/") != slashes:
         return False
     parts = path.split("/")
     if "" in parts or "." in parts or ".." in parts:
@@ -73,8 +77,7 @@ def may_overlap(pattern_a: str, pattern_b: str) -> bool:
     Raises:
         ValueError: when one of the patterns is bad.
     """
-    _, segments_a = _compiled(pattern_a)
-    _, segments_b = _compiled(pattern_b)
+    segments_a, segments_b = _compiled(pattern_a).segments, _compiled(pattern_b).segments
     return _overlap(segments_a, segments_b, _ANY_SEGMENTS, _segments_overlap)
 
 
@@ -102,9 +105,24 @@ def _faults_of_segments(pattern: str) -> Iterator[str]:
             yield f"`**` is only a whole segment, not a part of `{segment}`"
 
 
-@lru_cache(maxsize=4096)
-def _compiled(pattern: str) -> tuple[str, tuple[str, ...]]:
-    """The literal text before the first wildcard, and the segments without shorthand."""
+class _Compiled(NamedTuple):
+    """A pattern and what every match of it has.
+
+    Attributes:
+        prefix: its text before the first wildcard.
+        suffix: its text after the last wildcard.
+        slashes: their number; None when `**` allows several.
+        segments: the pattern without shorthand.
+    """
+
+    prefix: str
+    suffix: str
+    slashes: int | None
+    segments: tuple[str, ...]
+
+
+@lru_cache(maxsize=16384)
+def _compiled(pattern: str) -> _Compiled:
     reason = check_pattern(pattern)
     if reason is not None:
         raise ValueError(reason)
@@ -113,14 +131,14 @@ def _compiled(pattern: str) -> tuple[str, tuple[str, ...]]:
     segments = pattern.split("/")
     if segments[-1] == _ANY_SEGMENTS:
         segments.insert(-1, "*")  # at least one segment: `*` matches any, as none is empty
-    return _literal_prefix(segments), tuple(segments)
-
-
-def _literal_prefix(segments: Sequence[str]) -> str:
-    # In `a/**/b` the slash after `a` belongs to every match as well: `b` follows it.
-    pattern = "/".join(segments)
-    wild = [at for at in (pattern.find("*"), pattern.find("?")) if at >= 0]
-    return pattern[: min(wild)] if wild else pattern
+    # In `a/**/b` the slash after `a` belongs to every match as well: `b` follows it. The slash
+    # before `b` does not: `**/b` matches `b`.
+    text = "/".join(segments)
+    wild = [at for at, character in enumerate(text) if character in "*?"]
+    prefix = text[: wild[0]] if wild else text
+    suffix = text[wild[-1] + 1 :].removeprefix("/") if wild else text
+    several = _ANY_SEGMENTS in segments
+    return _Compiled(prefix, suffix, None if several else len(segments) - 1, tuple(segments))
 
 
 def _segment_fits(pattern: str, segment: str) -> bool:

@@ -4,6 +4,7 @@ r"""Policy fixtures: small changes, written as YAML, with the verdict that they 
     why: what would go wrong if this came out otherwise
     base: {engine/shared.py: "x = 1\n"}      # files beside policy and manifests; may be absent
     change: {engine/shared.py: "x = 2\n"}    # path to new content; null deletes
+    as_of: 2026-12-01                        # absent: the day of the command
     expect: {verdict: ordinary-review, rules: [FT101]}
 
 Content is text, or one of `{symlink: TARGET}`, `{gitlink: OID}`, `{executable: TEXT}`,
@@ -101,6 +102,8 @@ class PolicyFixture(Record):
     """Path to new content; null deletes."""
     labelled: bool = False
     """The change carries the label."""
+    as_of: date | None = None
+    """UTC day of the judgement, so that leases do not decide; that of the command when absent."""
     expect: Expectation
     """What it must come out as."""
 
@@ -151,7 +154,7 @@ def run_fixtures(
     Args:
         workspace: whose configuration folder is the target branch's.
         fixtures: name to fixture.
-        as_of: UTC day of the judgement.
+        as_of: UTC day of the judgement, for fixtures that name none.
     """
     folder = workspace.root / workspace.config.folder
     config = {
@@ -177,7 +180,7 @@ def run_fixtures(
                 config_dir=workspace.config.folder,
                 labelled=fixture.labelled,
             )
-            yield _result(name, fixture, evaluate(request, as_of))
+            yield _result(name, fixture, evaluate(request, fixture.as_of or as_of))
 
 
 def contents(spec: ContentSpec, before: Content, where: str) -> Content:

@@ -45,7 +45,7 @@ class Gitlink:
 
 @dataclass(frozen=True)
 class Stored:
-    """An object that `Repo.write` or `Repo.tree` wrote, or one that is nowhere; `40000` is a tree."""
+    """An object that is written already, or nowhere, by its id; mode `40000` puts a folder."""
 
     oid: str
     mode: str = "100644"

@@ -10,7 +10,7 @@ from pathlib import Path
 from fasttrack.budget import Use, budget_use
 from fasttrack.case import Case, Config, ManifestSet
 from fasttrack.change.read import read_change
-from fasttrack.config import read_base_manifests, read_config, read_head_manifests
+from fasttrack.config import needed, read_base_manifests, read_config, read_head_manifests
 from fasttrack.errors import Exit, FactUnavailable
 from fasttrack.evidence.owed import Coverage, judge_coverage
 from fasttrack.finding import Finding, Level
@@ -123,7 +123,9 @@ def evaluate(request: Request, as_of: date) -> Verdict:
         base = read_base_manifests(change, config)
         # (3) What the change claims: the manifests as they would be after the merge.
         head = read_head_manifests(change, config)
-        return judge(Case(change, config, base, head, as_of, request.labelled))
+        # Rules and coverage say which facts they lack; without the others nobody can judge.
+        with needed("the change"):
+            return judge(Case(change, config, base, head, as_of, request.labelled))
 
 
 def judge(case: Case) -> Verdict:
@@ -155,7 +157,7 @@ def decide(findings: Sequence[Finding], coverage: Coverage) -> Outcome:
     levels = {f.level for f in findings}
     if Level.BLOCK in levels:
         return Outcome.REFUSED
-    if Level.ROUTE in levels:
+    if Level.ROUTE in levels or coverage.unknown:
         return Outcome.ORDINARY_REVIEW
     return Outcome.NEEDS_EVIDENCE if coverage.missing else Outcome.FAST_TRACK
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fasttrack.case import Config, ManifestFile, ManifestSet, text_digest
-from fasttrack.config import POLICY_NAME, find_folder
+from fasttrack.config import POLICY_NAME, find_folder, folder_name, read_file
 from fasttrack.errors import InputError, Problem
 from fasttrack.manifest.load import load_manifest
 from fasttrack.manifest.model import Manifest
@@ -55,7 +55,7 @@ class Workspace:
             InputError: one of them is missing or malformed.
         """
         paths = sorted({u.variants for u in manifest.units if u.variants is not None})
-        return {path: load_variant_table(_read(self.root / path), path) for path in paths}
+        return {path: load_variant_table(read_file(self.root / path), path) for path in paths}
 
 
 def open_workspace(root: Path, folder: str | None = None) -> Workspace:
@@ -68,13 +68,13 @@ def open_workspace(root: Path, folder: str | None = None) -> Workspace:
     Raises:
         InputError: no policy, or problems in policy or manifests, all in one pass.
     """
-    name = folder.strip("/") if folder else _folder(root)
+    name = folder_name(folder, "--config-dir") if folder else _folder(root)
     policy_path = root / name / POLICY_NAME
     if not policy_path.is_file():
         raise InputError.one(
             f"{name}/{POLICY_NAME}", "no such file", "a policy", "fasttrack init --root PATH"
         )
-    raw = _read(policy_path)
+    raw = read_file(policy_path)
     config = Config(name, load_policy(raw, f"{name}/{POLICY_NAME}"), text_digest(raw))
     files = [
         ManifestFile(f"{name}/{p.name}", _manifest(p, f"{name}/{p.name}"))
@@ -90,7 +90,7 @@ def open_workspace(root: Path, folder: str | None = None) -> Workspace:
 
 def _manifest(path: Path, source: str) -> Manifest | InputError:
     try:
-        return load_manifest(_read(path), source)
+        return load_manifest(read_file(path), source)
     except InputError as error:
         return error
 
@@ -99,17 +99,8 @@ def _folder(root: Path) -> str:
     def pyproject() -> str | None:
         path = root / "pyproject.toml"
         try:
-            return path.read_text("utf-8") if path.is_file() else None
+            return read_file(path).decode("utf-8") if path.is_file() else None
         except UnicodeDecodeError as error:
             raise InputError.one("pyproject.toml", str(error), "UTF-8 text") from error
 
     return find_folder(lambda path: (root / path).is_file(), pyproject, "pyproject.toml")
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError.one(
-            str(path), error.strerror or "unreadable", "a readable file"
-        ) from error

@@ -5,10 +5,12 @@ python scripts/generate.py            write them
 python scripts/generate.py --check    exit with 1 when one differs
 """
 
+import json
 import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from fasttrack.report.rule_pages import family_page
 from fasttrack.report.schemas import SCHEMAS, schema_text
@@ -30,6 +32,7 @@ def generated() -> Mapping[str, str]:
         | {
             "docs/scope.md": scope_page(workspace.manifests, workspace.config.policy),
             "THIRD_PARTY.md": third_party_page(),
+            "docs/performance.md": performance_page(),
         }
     )
 
@@ -62,6 +65,41 @@ def third_party_page() -> str:
         for name in sorted(package_name(requirement) for requirement in requirements):
             entry = packages[name]
             lines.append(f"| {name} | {entry['licence']} | {entry['used_for']} | {group} |")
+    return "\n".join(lines) + "\n"
+
+
+def performance_page() -> str:
+    """The page as it is, with the table between its marks made from the measured record."""
+    text = (ROOT / "docs/performance.md").read_text("utf-8")
+    record = json.loads((ROOT / "docs/performance.json").read_text("utf-8"))
+    start, end = "<!-- generated: table -->\n", "<!-- end -->"
+    before, _, rest = text.partition(start)
+    return f"{before}{start}{performance_table(record)}{end}{rest.partition(end)[2]}"
+
+
+def performance_table(record: Mapping[str, Any]) -> str:
+    """What `python -m tests.bench.check` measured, with the conditions."""
+    machine = record["machine"]
+    lines = [
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}, Python "
+        f"{machine['python']}, git {machine['git']}; {record['runs']} rounds; load average "
+        f"{record['load'][0]} before and {record['load'][1]} after.",
+        "",
+        "| command | median s | min to max | limit s | processor s | ratio | peak MB | limit MB |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in record["rows"]:
+        cells = [
+            row["name"],
+            row["median_s"],
+            f"{row['min_s']} to {row['max_s']}",
+            row["limit_s"] or "-",
+            row["cpu_s"],
+            row["ratio"],
+            row["peak_mb"] or "-",
+            row["limit_mb"] or "-",
+        ]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines) + "\n"
 
 

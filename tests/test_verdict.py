@@ -183,6 +183,54 @@ def test_the_configuration_folder_is_searched_in_order(
     assert evaluate(request, AS_OF).config.folder == expected
 
 
+@pytest.mark.parametrize(
+    "name", ["./manifests", "manifests/../manifests", "a//b", "mani*", "m?nifests", "[m]", "/"]
+)
+def test_a_folder_that_could_stand_for_another_is_refused(tmp_path: Path, name: str) -> None:
+    repo = engine(tmp_path, {"topic": {KERNEL: "BLOCK = 64\n"}})
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(files()[POLICY], encoding="utf-8")
+    request = Request(tmp_path, target="main", head="topic", policy_file=policy)
+    with pytest.raises(InputError, match="--config-dir"):
+        evaluate(replace(request, config_dir=name), AS_OF)
+    repo.commit("main", {"pyproject.toml": f'[tool.fasttrack]\ndir = "{name}"\n'})
+    with pytest.raises(InputError, match=r"pyproject\.toml"):
+        evaluate(request, AS_OF)
+
+
+def test_neither_policy_nor_waiver_lowers_a_fact_that_is_missing(tmp_path: Path) -> None:
+    source = "def (:\n"
+    engine(tmp_path / "a", {"topic": {KERNEL: source}})
+    (found,) = evaluate(Request(tmp_path / "a", target="main", head="topic"), AS_OF).findings
+    assert found.saw.startswith("could not tell: ")
+    own = files()
+    own[MANIFEST] += (
+        f"waivers:\n  - {{rule: {found.rule}, path: {KERNEL}, fingerprint: {found.fingerprint}, "
+        "reason: agreed, owner: owner, expires: 2026-12-01}\n"
+    )
+    own[POLICY] += f"rules: {{{found.rule}: note}}\n"
+    repo = Repo(tmp_path / "b")
+    repo.commit("topic", {KERNEL: source}, parent=repo.commit("main", own))
+
+    verdict = evaluate(Request(tmp_path / "b", target="main", head="topic"), AS_OF)
+
+    assert (verdict.outcome, verdict.findings) == (Outcome.ORDINARY_REVIEW, (found,))
+
+
+def test_a_waiver_for_the_size_of_one_change_lifts_no_other_of_that_size(tmp_path: Path) -> None:
+    own = files()
+    own[POLICY] = own[POLICY].replace("added_lines: 12000", "added_lines: 1")
+    repo = Repo(tmp_path)
+    tip = repo.commit("main", own)
+    prints = set()
+    for name in ("a", "b"):
+        repo.commit(name, {KERNEL: f"BLOCK = 64\nX = '{name}'\n"}, parent=tip)
+        (found,) = evaluate(Request(tmp_path, target="main", head=name), AS_OF).findings
+        assert (found.rule, found.saw) == ("FT125", "2 added lines")
+        prints.add(found.fingerprint)
+    assert len(prints) == 2
+
+
 def test_the_folder_that_pyproject_names_is_the_target_branchs_and_not_the_changes(
     tmp_path: Path,
 ) -> None:

@@ -6,13 +6,15 @@ A line ends at LF. As in git's own counts, two lines that differ only in their e
 and is part of the text.
 """
 
-from collections.abc import Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
+from contextlib import suppress
 from functools import cached_property
 from io import BytesIO
+from itertools import islice
 from typing import NamedTuple
 
 from fasttrack.change.linediff import EFFORT, kept_lines
-from fasttrack.change.objects import Objects
+from fasttrack.change.objects import GitStopped, Objects
 from fasttrack.change.tree import Entry, Side
 from fasttrack.errors import FactUnavailable
 
@@ -113,9 +115,11 @@ class LineDiffs:
             )
         lines = 0
         for oid in oids:
-            if self._readable(oid):
-                content = self._objects.read(oid, BLOB_LIMIT, self._following(oid))
-                lines += content.count(b"\n") + 1
+            # One that is damaged is missing only where it is asked for, and hides no other.
+            with suppress(GitStopped):
+                if self._readable(oid):
+                    content = self._objects.read(oid, BLOB_LIMIT, self._following(oid))
+                    lines += content.count(b"\n") + 1
         if lines > CHANGE_LINES_LIMIT:
             raise FactUnavailable(
                 f"the change has {lines:,} lines; at most {CHANGE_LINES_LIMIT:,} are compared"
@@ -138,9 +142,10 @@ class LineDiffs:
     def _oids(self) -> tuple[str, ...]:
         return tuple(self._order)
 
-    def _following(self, oid: str) -> Sequence[str]:
+    def _following(self, oid: str) -> Iterator[str]:
+        """Neighbours that will be asked for next; costs nothing until they are looked at."""
         position = self._order.get(oid)
-        return () if position is None else self._oids[position + 1 : position + 1025]
+        return iter(()) if position is None else islice(self._oids, position + 1, position + 1025)
 
     def _readable(self, oid: str) -> bool:
         return self._objects.has(oid) and self._objects.size(oid) <= BLOB_LIMIT

@@ -105,6 +105,29 @@ class Change:
             return self.head_files
         return Tree.listed(self._git, self.judged_tree)
 
+    @cached_property
+    def landing(self) -> tuple[Entry, ...]:
+        """What merging does to the target branch: its tip's side and the judged tree's, by path.
+
+        Not always what `entries` says of the same path. git follows renames on the target branch,
+        so that an edit of one file can land in another, and where merge bases are several a head
+        can undo what was merged after `merge_base` without differing from it.
+
+        Raises:
+            FactUnavailable: the merge conflicts or is not tried, or a tree can not be listed.
+        """
+        if self.head_tree == self.judged_tree and self._merge_base_tree == self.base_tree:
+            return self.entries
+        return self.base.changes_to(self.judged)
+
+    @property
+    def merges_from_its_start(self) -> bool:
+        """Whether the merge has the commit that the change starts at as its only merge base.
+
+        A clean merge then does at each path what `entries` says, except for renames.
+        """
+        return self._history.merge_bases(self.base_tip, self.head) == (self.merge_base,)
+
     def entry(self, path: str) -> Entry | None:
         """The entry of a path; None when the change leaves it alone."""
         return self._by_path.get(path)

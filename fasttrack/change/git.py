@@ -30,7 +30,7 @@ OUTPUT_LIMIT = 64 * 1024 * 1024
 TIME_LIMIT_S = 120.0
 """A last resort against inputs that make git run for ever; no ordinary command comes near."""
 
-MEMORY_LIMIT = 400 * 1024 * 1024
+MEMORY_LIMIT = 240 * 1024 * 1024
 """Bytes of heap of one git process (where the system can limit them): a small object may be
 stored as a delta against an enormous one."""
 

@@ -18,6 +18,7 @@ WORDS_LIMIT = 250_000
 1 kB for each."""
 
 _WORD = re.compile(r"\w+|[^\w\s]")
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _IMPORTERS = ("import_module", "__import__")
 _TYPING_MODULES = ("typing", "typing_extensions")
@@ -93,9 +94,15 @@ def _walk(tree: ast.Module, calls: bool, guards: frozenset[str]) -> Iterator[Imp
         yield from _at(node, checking, inside)
         inside = inside or isinstance(node, _FUNCTIONS)
         only_checked = _checked_only(node, guards)
-        for child in reversed(list(ast.iter_child_nodes(node))):
-            if calls or not isinstance(child, ast.expr):
-                stack.append((child, checking or child in only_checked, inside))
+        for child in reversed(_children(node, calls)):
+            stack.append((child, checking or child in only_checked, inside))
+
+
+def _children(node: ast.AST, calls: bool) -> list[ast.AST]:
+    """The nodes below, in order; where no call can import, only those that hold statements."""
+    if calls:
+        return list(ast.iter_child_nodes(node))
+    return [child for block in _BLOCKS for child in getattr(node, block, ())]
 
 
 def _at(node: ast.AST, checking: bool, inside: bool) -> Iterator[Import]:

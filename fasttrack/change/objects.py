@@ -19,7 +19,18 @@ CACHE_BYTES = 96 * 1024 * 1024
 BATCH_BYTES = 8 * 1024 * 1024
 """Contents asked for ahead in one batch."""
 
+RESTARTS_LIMIT = 16
+"""How often git is started again after an object that ended it: damaged, or a small object that is
+stored as a delta against an enormous one. Such an object hides itself, and no other one."""
+
 _BATCH_REQUESTS = 4096
+
+
+class GitStopped(FactUnavailable):
+    """`git cat-file` ended before it answered."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"git cat-file stopped before it answered for {what}; try `git fsck`")
 
 
 class Objects:
@@ -31,6 +42,8 @@ class Objects:
         self._sizes: dict[str, int | None] = {}
         self._contents: OrderedDict[str, bytes] = OrderedDict()
         self._cached_bytes = 0
+        self._restarts = 0
+        self._unreadable: set[str] = set()
 
     def tree_of(self, commit: str) -> str:
         """The id of a commit's tree."""
@@ -49,13 +62,11 @@ class Objects:
 
     def has(self, oid: str) -> bool:
         """Whether the object is in this clone."""
-        self.load_sizes([oid])
-        return self._sizes[oid] is not None
+        return self._size(oid) is not None
 
     def size(self, oid: str) -> int:
         """Bytes of an object, without reading it; FactUnavailable when it is not there."""
-        self.load_sizes([oid])
-        size = self._sizes[oid]
+        size = self._size(oid)
         if size is None:
             raise _missing(oid)
         return size
@@ -76,9 +87,14 @@ class Objects:
         if size > limit:
             raise FactUnavailable(f"object {oid} has {size:,} bytes; at most {limit:,} are read")
         if oid not in self._contents:
-            self._fetch([oid, *self._worth_reading_ahead(oid, ahead, BATCH_BYTES - size)], oid)
+            self._load(oid, self._worth_reading_ahead(oid, ahead, BATCH_BYTES - size))
         self._contents.move_to_end(oid)
         return self._contents[oid]
+
+    def _size(self, oid: str) -> int | None:
+        if oid not in self._sizes:
+            self.load_sizes([oid])
+        return self._sizes[oid]
 
     def _worth_reading_ahead(self, first: str, ahead: Iterable[str], room: int) -> list[str]:
         chosen: list[str] = []
@@ -92,15 +108,37 @@ class Objects:
             chosen.append(oid)
         return list(dict.fromkeys(chosen))
 
+    def _load(self, oid: str, ahead: Sequence[str]) -> None:
+        """Fetch one object, with others until one of them has ended git; then each alone."""
+        if not self._restarts:
+            try:
+                self._fetch([oid, *ahead], oid)
+            except GitStopped:
+                self._restart()
+        if oid in self._unreadable:
+            raise GitStopped(oid)
+        if oid not in self._contents:
+            try:
+                self._fetch([oid], oid)
+            except GitStopped:
+                self._unreadable.add(oid)
+                self._restart()
+                raise
+
+    def _restart(self) -> None:
+        if self._restarts < RESTARTS_LIMIT:
+            self._restarts += 1
+            self._process = None
+
     def _fetch(self, oids: Sequence[str], keep: str) -> None:
         lines = self._ask(f"contents {oid}\n" for oid in oids)
         for oid in oids:
             header = lines.readline().split()
             if len(header) != 3:
-                raise _stopped(oid)
+                raise GitStopped(oid)
             content = lines.read(int(header[2]))
             if len(content) != int(header[2]) or lines.read(1) != b"\n":
-                raise _stopped(oid)
+                raise GitStopped(oid)
             self._contents[oid] = content
             self._cached_bytes += len(content)
         while self._cached_bytes > CACHE_BYTES and len(self._contents) > 1:
@@ -113,7 +151,7 @@ class Objects:
         for name in names:
             words = lines.readline().decode("ascii", "replace").split()
             if not words:
-                raise _stopped(name)
+                raise GitStopped(name)
             known = len(words) == 3 and words[2].isdigit()
             answers.append((words[0], int(words[2])) if known else ("", None))
         return answers
@@ -129,7 +167,7 @@ class Objects:
             process.stdin.write("".join(requests).encode("ascii") + b"flush\n")
             process.stdin.flush()
         except BrokenPipeError as error:
-            raise _stopped("any object") from error
+            raise GitStopped("any object") from error
         return process.stdout
 
 
@@ -138,7 +176,3 @@ def _missing(oid: str) -> FactUnavailable:
         f"object {oid} is not in this clone (partial or damaged);"
         " run `git fetch --refetch --no-filter` and check again"
     )
-
-
-def _stopped(what: str) -> FactUnavailable:
-    return FactUnavailable(f"git cat-file stopped before it answered for {what}; try `git fsck`")

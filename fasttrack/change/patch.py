@@ -8,8 +8,8 @@ from pathlib import Path
 from fasttrack.change.git import Git, GitFailure, Output
 from fasttrack.errors import InputError, Problem
 
-PATCH_LIMIT = 32 * 1024 * 1024
-"""Bytes of a patch file."""
+PATCH_LIMIT = 16 * 1024 * 1024
+"""Bytes of a patch file; to apply it, git takes up to eight times as much memory."""
 
 _CHECKING = re.compile(r"Checking patch (.*)\.\.\.\Z", re.DOTALL)
 _MOVED = re.compile(r"Hunk #(\d+) succeeded at (\d+) \((offset -?\d+ lines?)\)\.?\Z")

@@ -118,6 +118,21 @@ class Tree:
         """This tree after a change: needs no git when this one is listed already."""
         return Tree(lambda: _apply(self._records, entries))
 
+    def has_folder(self, path: str) -> bool:
+        """Whether there is a file below a path."""
+        return path in self._folders
+
+    def changes_to(self, after: "Tree") -> tuple[Entry, ...]:
+        """The paths that differ between this tree and another, in byte order."""
+        old, new = self._records, after._records
+        paths = [path for path, record in old.items() if new.get(path) != record]
+        paths += [path for path in new if path not in old]
+        entries = (
+            Entry(path, self.get(path) or ABSENT, after.get(path) or ABSENT)
+            for path in sorted(paths, key=path_bytes)
+        )
+        return tuple(entry for entry in entries if entry.old != entry.new)
+
     def get(self, path: str) -> Side | None:
         """What is at a path; None when no file is (a directory is no file)."""
         record = self._records.get(path)
@@ -134,6 +149,16 @@ class Tree:
 
     def __len__(self) -> int:
         return len(self._records)
+
+    @cached_property
+    def _folders(self) -> frozenset[str]:
+        folders: set[str] = set()
+        for path in self._records:
+            folder = path.rpartition("/")[0]
+            while folder and folder not in folders:
+                folders.add(folder)
+                folder = folder.rpartition("/")[0]
+        return frozenset(folders)
 
     @cached_property
     def _records(self) -> Mapping[str, str]:
@@ -206,6 +231,9 @@ def _list_tree(git: Git, oid: str) -> Mapping[str, str]:
 def _apply(records: Mapping[str, str], entries: tuple[Entry, ...]) -> Mapping[str, str]:
     after = dict(records)
     for entry in entries:
+        if entry.added and entry.path in after:
+            # The second of two entries of one name, of which git compared the first.
+            raise InputError.one("change", "a tree that lists one path twice", "well-formed trees")
         if entry.deleted:
             del after[entry.path]
         else:

@@ -2,9 +2,7 @@
 """The `fasttrack` command: a table of commands and the one door where errors become exit codes."""
 
 import importlib
-import platform
 import sys
-import traceback
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -91,6 +89,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _fault_report() -> str:
+    import platform
+    import traceback
+
     return (
         f"{traceback.format_exc()}\n"
         "This is a fault of fasttrack, not of your change. Please report it with the lines above.\n"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from fasttrack.case import Case
 from fasttrack.change.tree import Tree
+from fasttrack.config import judged_or_head
 from fasttrack.errors import FactUnavailable, InputError
 from fasttrack.evidence.touched import GATE, touched_units
 from fasttrack.manifest.model import PATH_UNIT, Manifest, Region
@@ -37,10 +38,17 @@ class Owed:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Owed cells, and those among them without evidence."""
+    """Owed cells, and those among them without evidence.
+
+    Attributes:
+        owed: the cells that the change owes, as far as they could be told.
+        missing: those without evidence.
+        unknown: why some could not be told, one sentence each; never a pass.
+    """
 
     owed: tuple[Owed, ...]
     missing: tuple[Owed, ...]
+    unknown: tuple[str, ...] = ()
 
     @classmethod
     def nothing(cls) -> "Coverage":
@@ -53,13 +61,12 @@ def judge_coverage(case: Case) -> Coverage:
 
     No evidence is read yet, so every owed cell is missing.
     """
-    owed = tuple(
-        sorted(
-            (o for path, m in case.head.valid.items() for o in _owed(case, path, m)),
-            key=lambda o: (o.manifest, o.cell),
-        )
-    )
-    return Coverage(owed, owed)
+    owed: list[Owed] = []
+    unknown: dict[str, None] = {}
+    for path, manifest in case.head.valid.items():
+        owed += _owed(case, path, manifest, unknown)
+    owed.sort(key=lambda o: (o.manifest, o.cell))
+    return Coverage(tuple(owed), tuple(owed), tuple(unknown))
 
 
 def variant_tables(case: Case, manifest: Manifest, tree: Tree) -> Mapping[str, VariantTable]:
@@ -76,19 +83,29 @@ def variant_tables(case: Case, manifest: Manifest, tree: Tree) -> Mapping[str, V
     return tables
 
 
-def _owed(case: Case, path: str, manifest: Manifest) -> Iterator[Owed]:
+def _owed(case: Case, path: str, manifest: Manifest, unknown: dict[str, None]) -> Iterator[Owed]:
+    if not any(case.policy.tiers.get(region.tier) for region in manifest.scope):
+        return  # without looking at what depends on what
     base = case.base.valid.get(path)
-    units = touched_units(case, manifest)
+    try:
+        units = touched_units(case, manifest)
+    except FactUnavailable as reason:
+        unknown[f"{path}: {reason}"] = None
+        return
     fresh = {r.id for r in manifest.scope if _is_wider(r, base)}
     if not units and not fresh:
         return
-    before = {(c.kind, c.key) for c in _cells(case, base, case.change.base)} if base else set()
-    for cell in _cells(case, manifest, case.change.head_files):
+    # Cells of the target branch that can not be listed excuse none of the change's.
+    known = _cells(case, base, case.change.base, {}) if base else ()
+    before = {(c.kind, c.key) for c in known}
+    missed: dict[str, None] = {}
+    for cell in _cells(case, manifest, judged_or_head(case.change), missed):
         unit = GATE if cell.kind is Kind.REFUSAL else str(cell.values.get("unit", PATH_UNIT))
         if unit in units:
             yield Owed(manifest.name, cell, units[unit])
         elif cell.region in fresh and (cell.kind, cell.key) not in before:
             yield Owed(manifest.name, cell, f"{path} widens the scope")
+    unknown |= {f"{path}: {reason}": None for reason in missed}
 
 
 def _is_wider(region: Region, base: Manifest | None) -> bool:
@@ -102,8 +119,8 @@ def _is_wider(region: Region, base: Manifest | None) -> bool:
         return True
 
 
-def _cells(case: Case, manifest: Manifest, tree: Tree) -> Iterator[Cell]:
-    """Witness cells of the kinds that each region's tier owes."""
+def _cells(case: Case, manifest: Manifest, tree: Tree, missed: dict[str, None]) -> Iterator[Cell]:
+    """Witness cells of the kinds that each region's tier owes; `missed` gets what hides others."""
     owing = {r.id: set(case.policy.tiers.get(r.tier, ())) for r in manifest.scope}
     owing[""] = set().union(*owing.values())
     tables = variant_tables(case, manifest, tree)
@@ -112,6 +129,7 @@ def _cells(case: Case, manifest: Manifest, tree: Tree) -> Iterator[Cell]:
             continue
         try:
             cells = witness_points(manifest, kind, case.policy.hardware, tables)
-        except (TooManyPoints, FactUnavailable):
-            continue  # FT302, FT307 and FT309 report it, and it is never a pass
+        except (TooManyPoints, FactUnavailable) as reason:
+            missed[f"{kind.value}: {reason}"] = None
+            continue
         yield from (c for c in cells if kind in owing[c.region])

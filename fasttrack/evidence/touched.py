@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fasttrack.case import Case, in_roots
 from fasttrack.change.tree import Tree
+from fasttrack.config import judged_or_head
+from fasttrack.errors import FactUnavailable
 from fasttrack.evidence.closure import Closure
 from fasttrack.globs import matches
 from fasttrack.manifest.model import PATH_UNIT, Manifest, Unit
@@ -33,8 +35,8 @@ def touched_units(case: Case, manifest: Manifest) -> Mapping[str, str]:
 
 
 def _trees(case: Case) -> Iterator[Tree]:
-    """The head's files, and the target's when something was deleted that they depended on."""
-    yield case.change.head_files
+    """The files after the merge, and the target's when something that they needed was deleted."""
+    yield judged_or_head(case.change)
     if any(entry.deleted for entry in case.entries):
         yield case.change.base
 
@@ -42,7 +44,9 @@ def _trees(case: Case) -> Iterator[Tree]:
 def _closure(case: Case, manifest: Manifest, tree: Tree) -> Closure:
     def text_of(path: str) -> str:
         side = tree.get(path)
-        return "" if side is None or side.is_gitlink else case.change.text(side)
+        if side is None or not side.mode.startswith("100"):
+            raise FactUnavailable(f"{path} is no regular file; what it stands for is unknown")
+        return case.change.text(side)
 
     return Closure((p for p in tree if in_roots(manifest, p)), text_of)
 

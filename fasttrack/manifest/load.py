@@ -45,7 +45,9 @@ def load_manifest(text: bytes | str, source: str) -> Manifest:
         manifest = strict_yaml.validate(document, Manifest)  # (2) each field alone
     except InputError as error:
         problems += error.problems
-    for fault in _faults(_sections(document.data), document.data):  # (3) fields together
+    # A manifest that was read whole needs no second reading of its parts.
+    sections = _sections(document.data) if manifest is None else _sections_of(manifest)
+    for fault in _faults(sections, document.data):  # (3) fields together
         problems.append(Problem(document.where(fault.loc), fault.saw, fault.want, fault.fix))
     if manifest is None or problems:
         raise InputError(problems)
@@ -81,6 +83,21 @@ def _sections(data: object) -> Sections:
         claims=_many(Claim, given.get("claims")),
         lease=_one(Lease, given.get("lease")),
         waivers=_many(Waiver, given.get("waivers")),
+    )
+
+
+def _sections_of(manifest: Manifest) -> Sections:
+    return Sections(
+        weights=manifest.weights,
+        code=manifest.code,
+        units=dict(enumerate(manifest.units)),
+        unit_ids=frozenset(unit.id for unit in manifest.units),
+        scope=dict(enumerate(manifest.scope)),
+        refuses=dict(enumerate(manifest.refuses)),
+        evidence=manifest.evidence,
+        claims=dict(enumerate(manifest.claims)),
+        lease=manifest.lease,
+        waivers=dict(enumerate(manifest.waivers)),
     )
 
 

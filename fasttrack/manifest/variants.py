@@ -30,7 +30,7 @@ RowCount = Annotated[int, Field(ge=1, le=1 << 20)]
 class Variant(BaseModel):
     """One row of a table."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, defer_build=True)
 
     id: Identifier
     """Unique in the table."""
@@ -52,7 +52,7 @@ class Variant(BaseModel):
 class VariantTable(BaseModel):
     """The variants of one unit."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
     variants: Annotated[tuple[Variant, ...], Field(min_length=1, max_length=MAX_VARIANTS)]
     """All variants, in the order of the file."""

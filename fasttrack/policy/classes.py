@@ -35,7 +35,8 @@ class PathClasses:
             (f"{folder}/policy.yaml", PathClass.POLICY),
             (f"{folder}/keys/**", PathClass.POLICY),
             *((fold(p), PathClass.POLICY) for p in CODEOWNERS),
-            (f"{folder}/evidence/**", PathClass.EVIDENCE),
+            (f"{folder}/evidence/*.dsse.jsonl", PathClass.EVIDENCE),
+            (f"{folder}/evidence/**", PathClass.SHARED),  # no digest and no budget would see it
             (f"{folder}/*.yaml", PathClass.MANIFESTS),
         ]
         self._patterns += [

@@ -111,6 +111,8 @@ class CoverageRecord:
     """Those with evidence."""
     missing: tuple[CellRecord, ...]
     """Those without."""
+    unknown: tuple[str, ...]
+    """Why it could not be told which further cells are owed; then people must review."""
 
 
 @dataclass(frozen=True)
@@ -213,6 +215,7 @@ def verdict_record(verdict: Verdict) -> VerdictRecord:
             owed=len(coverage.owed),
             covered=len(coverage.owed) - len(coverage.missing),
             missing=tuple(_cell(o) for o in coverage.missing),
+            unknown=tuple(visible(reason) for reason in coverage.unknown),
         ),
         executed=ExecutedRecord(
             import_probe="not-run", test_collection="not-run", base_tests="not-run"

@@ -76,9 +76,12 @@ def _finding(finding: FindingRecord, style: Style) -> Iterator[str]:
 
 def _coverage(record: VerdictRecord, style: Style) -> Iterator[str]:
     coverage = record.coverage
+    if coverage.owed or coverage.unknown:
+        yield ""
+    for reason in coverage.unknown:
+        yield from style.wrapped(f"could not tell what is owed: {reason}", "evidence: ")
     if not coverage.owed:
         return
-    yield ""
     yield f"evidence: {coverage.owed} cells owed, {coverage.covered} covered"
     groups = Counter((c.manifest, c.kind.value, _unit(c), c.region) for c in coverage.missing)
     for (manifest, kind, unit, region), count in sorted(groups.items()):

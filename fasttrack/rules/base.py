@@ -89,7 +89,7 @@ class Rule(ABC):
             saw=f"could not tell: {reason}",
             want=f"a change for which '{self.title}' can be established",
         )
-        return replace(found, level=Level.ROUTE)
+        return replace(found, level=Level.ROUTE, unknown=True)
 
 
 class EntryRule(Rule):
@@ -100,8 +100,8 @@ class EntryRule(Rule):
         """Yields what the rule finds at one changed path."""
 
     def entries(self, case: Case) -> Iterator[Entry]:
-        """The changed paths that the rule looks at; all but evidence unless overridden."""
-        yield from case.entries
+        """The changed paths that the rule looks at: all, evidence included, unless overridden."""
+        yield from case.change.entries
 
     @final
     def check(self, case: Case) -> Iterator[Finding]:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the rules: policy levels, missing facts, waivers, and one order for every report."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from itertools import islice
 
 from fasttrack.case import Case
 from fasttrack.errors import FactUnavailable
@@ -12,6 +14,11 @@ from fasttrack.finding import Finding, Level, fingerprint
 from fasttrack.manifest.model import Waiver
 from fasttrack.policy.model import Policy
 from fasttrack.rules.base import Rule
+
+FINDINGS_LIMIT = 1000
+"""Findings of one rule that are reported one by one; nobody reads more, and each takes memory."""
+
+_GRAVITY = (Level.NOTE, Level.ROUTE, Level.BLOCK)
 
 
 def run_rules(rules: Sequence[Rule], case: Case) -> tuple[Finding, ...]:
@@ -28,7 +35,7 @@ def run_rules(rules: Sequence[Rule], case: Case) -> tuple[Finding, ...]:
         _leveled(rule, finding, case.policy)
         for rule in rules
         if case.policy.rules.get(rule.id) != "off"
-        for finding in _guarded(rule, case)
+        for finding in _counted(rule, _guarded(rule, case))
     ]
     by_id = {rule.id: rule for rule in rules}
     waivers = _active_waivers(case)
@@ -45,10 +52,25 @@ def _guarded(rule: Rule, case: Case) -> Iterator[Finding]:
         yield rule.could_not_tell(reason)
 
 
+def _counted(rule: Rule, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """The first findings, and one that stands for all others at the gravest of their levels."""
+    yield from islice(findings, FINDINGS_LIMIT)
+    more, gravest, unknown, prints = 0, Level.NOTE, False, hashlib.sha256()
+    for finding in findings:
+        more += 1
+        gravest = max(gravest, finding.level, key=_GRAVITY.index)
+        unknown = unknown or finding.unknown
+        prints.update(finding.fingerprint.encode("ascii"))
+    if more:
+        saw = f"{more:,} more findings of this rule"
+        found = rule.finding(saw=saw, want="none", content=prints.hexdigest())
+        yield replace(found, level=gravest, unknown=unknown)
+
+
 def _leveled(rule: Rule, finding: Finding, policy: Policy) -> Finding:
     """The policy's level, unless the finding says "could not tell"."""
     chosen = policy.rules.get(rule.id)
-    if chosen is None or chosen == "off" or finding.level is not rule.level:
+    if chosen is None or chosen == "off" or finding.unknown or finding.level is not rule.level:
         return finding
     return replace(finding, level=chosen)
 
@@ -88,6 +110,6 @@ def _key(rule: str, path: str, print_: str) -> tuple[str, str, str]:
 
 def _waived(finding: Finding, waivers: Mapping[tuple[str, str, str], date]) -> Finding:
     until = waivers.get(_key(finding.rule, finding.path, finding.fingerprint))
-    if until is None or finding.level is Level.NOTE:
+    if until is None or finding.unknown or finding.level is Level.NOTE:
         return finding
     return replace(finding, level=Level.NOTE, saw=f"{finding.saw} (waived until {until})")

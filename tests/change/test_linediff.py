@@ -110,3 +110,10 @@ def test_giving_up_counts_too_many_lines_and_never_too_few() -> None:
     new = [b"b\n", b"b\n", b"a\n"] * 60
     few, many = (sum(kept_lines(old, new, effort)) for effort in (0, 10_000))
     assert few < many == _longest_common(old, new)
+
+
+def test_without_effort_only_equal_ends_are_kept() -> None:
+    old = [b"head\n", b"a\n", b"same\n", b"b\n", b"tail\n"]
+    new = [b"head\n", b"c\n", b"same\n", b"d\n", b"tail\n"]
+    assert list(kept_lines(old, new, effort=0)) == [1, 0, 0, 0, 1]
+    assert list(kept_lines(old, new)) == [1, 0, 1, 0, 1]

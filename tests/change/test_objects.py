@@ -5,7 +5,7 @@ import pytest
 
 from fasttrack.change import objects as objects_module
 from fasttrack.change.git import Git
-from fasttrack.change.objects import Objects
+from fasttrack.change.objects import RESTARTS_LIMIT, Objects
 from fasttrack.errors import FactUnavailable
 from fasttrack.testing import Repo
 
@@ -83,5 +83,15 @@ def test_a_damaged_object_is_a_missing_fact(repo: Repo, objects: Objects) -> Non
     file.write_bytes(file.read_bytes()[:-8])
     with pytest.raises(FactUnavailable, match="git fsck"):
         objects.read(oid, 10_000)
-    with pytest.raises(FactUnavailable):
+    assert objects.read(repo.write("blob", b"other"), 10_000) == b"other"
+
+
+def test_git_is_not_started_again_for_ever(repo: Repo, objects: Objects) -> None:
+    for n in range(RESTARTS_LIMIT + 1):
+        oid = repo.write("blob", bytes([n]) * 5000)
+        file = repo.git_dir / "objects" / oid[:2] / oid[2:]
+        file.write_bytes(file.read_bytes()[:-8])
+        with pytest.raises(FactUnavailable):
+            objects.read(oid, 10_000)
+    with pytest.raises(FactUnavailable, match="stopped"):
         objects.read(repo.write("blob", b"other"), 10_000)

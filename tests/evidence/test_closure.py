@@ -133,3 +133,59 @@ def test_a_file_whose_imports_can_not_be_told_depends_on_everything() -> None:
 def test_a_root_below_the_import_folder_is_found_by_the_end_of_its_path() -> None:
     files = {"python/eng/m/a.py": "from eng.m.b import f\n", "python/eng/m/b.py": ""}
     assert closure(files).of(["python/eng/m/a.py"]) == set(files)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("k/a.cu", "#include <common/tile.cuh>\n"),
+        ("k/a.hip", '#include "common/tile.cuh"\n'),
+        ("k/a.cu", '%:include "common/tile.cuh"\n'),
+        ("k/a.cu", '/* one\n two */ #/* three */include/* four */"common/tile.cuh"\n'),
+        ("k/a.cu", '#inc\\\nlude "common/tile.cuh"\n'),
+        ("k/a.cu", '#include "deep/../common/tile.cuh"\n'),
+        ("k/a.cu", '#include "../../../common/tile.cuh"\n'),
+        ("k/a.cu", 'auto open = "/*";\n#include "common/tile.cuh"\nauto close = "*/";\n'),
+        ("k/a.cu", "#include TILE\n"),
+        ("k/a.cu", '#/*\n*/include "common/tile.cuh"\n'),
+        ("k/a.pyx", "from k.common cimport tile\n"),
+        ("k/a.py", 'SOURCE = "tile.cuh"\n'),
+        ("k/a.py", 'SOURCE = HERE / "common/tile.cuh"\n'),
+    ],
+)
+def test_a_header_is_reached_in_whatever_form_it_is_named(path: str, text: str) -> None:
+    files = {path: text, "k/common/tile.cuh": "", "k/common/tile.pxd": ""}
+    assert "k/common/tile.cuh" in closure(files).of([path])
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        '__all__ = ["late"]\n',
+        '_LAZY = {"attend": ".late"}\n',
+        '_LAZY = {"attend": "pkg.late"}\n',
+        "from importlib import import_module\nimport_module('.late', __package__)\n",
+    ],
+)
+def test_a_module_that_a_package_loads_when_asked_is_reached(init: str) -> None:
+    files = {"pkg/__init__.py": init, "pkg/late.py": "", "a.py": "from pkg import *\n"}
+    assert "pkg/late.py" in closure(files).of(["a.py"])
+
+
+def test_a_word_in_a_string_is_no_dependency() -> None:
+    files = {"k/a.py": 'NAME = "late"\nLOG = "k.other"\n', "k/late.py": "", "k/b.cu": "#define A\n"}
+    assert closure(files).of(["k/a.py"]) == {"k/a.py"}
+    assert closure(files).of(["k/b.cu"]) == {"k/b.cu"}
+
+
+def test_directives_are_found_in_time_that_grows_with_the_text() -> None:
+    hostile = [
+        "#/**/" * 200_000,
+        "/*\n" * 300_000,
+        "\n" * 1_000_000,
+        "*/ " * 300_000,
+        "#/*" * 300_000,
+    ]
+    for text in hostile:
+        files = {"k/a.cu": text + '\n#include "b.h"\n', "k/b.h": ""}
+        assert closure(files).of(["k/a.cu"]) == set(files)

@@ -28,10 +28,11 @@ class ChangeBudget(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Compares both amounts with the policy."""
         budgets = case.policy.budgets
+        content = case.change.change_digest(case.config.classes.is_evidence)
         if len(case.entries) > budgets.files:
-            yield self.finding(
-                saw=f"{len(case.entries)} changed files", want=f"at most {budgets.files}"
-            )
+            saw = f"{len(case.entries)} changed files"
+            yield self.finding(saw=saw, want=f"at most {budgets.files}", content=f"{saw} {content}")
         lines = added_lines(case)
         if lines > budgets.added_lines:
-            yield self.finding(saw=f"{lines} added lines", want=f"at most {budgets.added_lines}")
+            saw, want = f"{lines} added lines", f"at most {budgets.added_lines}"
+            yield self.finding(saw=saw, want=want, content=f"{saw} {content}")

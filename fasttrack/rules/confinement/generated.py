@@ -10,6 +10,7 @@ from fasttrack.finding import Finding, Level
 from fasttrack.policy.model import PathClass
 from fasttrack.rules.base import EntryRule
 from fasttrack.rules.confinement.listed_paths import what_happened
+from fasttrack.rules.confinement.programs import is_program
 from fasttrack.rules.confinement.readable import added_text, changed_file, text_of
 
 MARKER_LINES = 20
@@ -33,7 +34,8 @@ class Generated(EntryRule):
     level = Level.ROUTE
     refuses = (
         "A change to a path of class `generated`; in the roots, a file whose first 20 lines say "
-        "that it is generated and not to be edited, and added lines of more than 1000 characters."
+        "that it is generated and not to be edited; in any program, added lines of more than 1000 "
+        "characters."
     )
     why = (
         "What is generated is reviewed where it is generated from. Here, an edit hides among "
@@ -44,16 +46,17 @@ class Generated(EntryRule):
     false_alarms = "not measured yet"
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
-        """Looks at one path's class, and at one root file's first and longest lines."""
+        """Looks at one path's class, and at one file's first and longest lines."""
         if case.path_class(entry.path) is PathClass.GENERATED:
             yield self._found(entry, f"a path of class `generated`, {what_happened(entry)}")
-        if case.governing(entry.path) is None or not changed_file(entry):
+        if not changed_file(entry):
             return
-        top = (text_of(case, entry.new) or "").split("\n", MARKER_LINES)[:MARKER_LINES]
-        if _MARKER.search(_NO_WORD.sub(" ", "\n".join(top).lower())):
-            yield self._found(entry, "a notice that the file is generated and not to be edited")
+        if case.governing(entry.path) is not None:
+            top = (text_of(case, entry.new) or "").split("\n", MARKER_LINES)[:MARKER_LINES]
+            if _MARKER.search(_NO_WORD.sub(" ", "\n".join(top).lower())):
+                yield self._found(entry, "a notice that the file is generated and not to be edited")
         long = [line for line in added_text(case, entry) if len(line.text) > LONG_LINE]
-        if long:
+        if long and is_program(case, entry):
             saw = f"{len(long)} added lines of more than {LONG_LINE} characters"
             yield self._found(entry, saw, long[0].number)
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """FT117: added lines hold no character that a reader can not see."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 from fasttrack.case import Case
 from fasttrack.change.added import AddedLine
@@ -11,6 +12,10 @@ from fasttrack.rules.base import EntryRule
 from fasttrack.rules.confinement.characters import BIDI, hidden_characters, named
 from fasttrack.rules.confinement.programs import is_program
 from fasttrack.rules.confinement.readable import added_text
+
+BLANKS = 100
+"""Columns: what stands behind more blanks is off the screen, and the line looks finished."""
+_RUNS = re.compile(r"[ \t]{12,}(?=[^ \t])")
 
 
 class InvisibleCharacters(EntryRule):
@@ -23,9 +28,10 @@ class InvisibleCharacters(EntryRule):
     refuses = (
         "In an added line of any text: zero-width characters, soft hyphens, fillers, tag "
         "characters, variation selectors and joiners outside emoji, a byte order mark that is "
-        "not at the file's start, line and paragraph separators, controls other than tab, form "
-        "feed and line ends, a carriage return without a line feed; and bidirectional controls "
-        "where FT116 does not block them."
+        "not at the file's start, line and paragraph separators, controls other than tab and line "
+        "ends, a form feed behind text, a carriage return without a line feed; and bidirectional "
+        "controls where FT116 does not block them. In a program, also text behind more than 100 "
+        "columns of blanks."
     )
     why = (
         "They hide text from reviewers that tools and language models still read, and make two "
@@ -37,24 +43,41 @@ class InvisibleCharacters(EntryRule):
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Searches the added lines of one file."""
-        found = [(line, hidden) for line in added_text(case, entry) if (hidden := _hidden(line))]
+        added = added_text(case, entry)
+        found = [(line, hidden) for line in added if (hidden := _hidden(line))]
         if any(BIDI.match(c) for _, hidden in found for c in hidden) and is_program(case, entry):
             # FT116 blocks those; what remains is ours.
             kept = [(line, [c for c in hidden if not BIDI.match(c)]) for line, hidden in found]
             found = [(line, hidden) for line, hidden in kept if hidden]
         if found:
-            line, hidden = found[0]
-            yield self.finding(
-                path=entry.path,
-                line=line.number,
-                saw=f"{named(hidden[0])} in {len(found)} added lines",
-                want="only characters that can be seen",
-                content="\n".join(line.text for line, _ in found),
-            )
+            _, hidden = found[0]
+            saw = f"{named(hidden[0])} in {len(found)} added lines"
+            yield self._found(entry, [line for line, _ in found], saw)
+        pushed = [line for line in added if _blanks(line.text) > BLANKS]
+        if pushed and is_program(case, entry):
+            saw = f"text behind more than {BLANKS} columns of blanks in {len(pushed)} added lines"
+            yield self._found(entry, pushed, saw)
+
+    def _found(self, entry: Entry, lines: Sequence[AddedLine], saw: str) -> Finding:
+        return self.finding(
+            path=entry.path,
+            line=lines[0].number,
+            saw=saw,
+            want="only characters that can be seen",
+            content="\n".join(line.text for line in lines),
+        )
 
 
 def _hidden(line: AddedLine) -> list[str]:
     text = line.text
     if line.number == 1:
         text = text.removeprefix("\ufeff")
-    return list(hidden_characters(text))
+    found = list(hidden_characters(text))
+    if "\f" in text.strip(" \t\f"):  # editors break the line there, and no language does
+        found.append("\f")
+    return found
+
+
+def _blanks(text: str) -> int:
+    """Columns of the widest run of blanks before something visible, a tab being eight."""
+    return max((len(run.expandtabs()) for run in _RUNS.findall(text)), default=0)

@@ -7,7 +7,7 @@ that looks for `AGENTS.md` also reads `agents.MD`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import ClassVar
 
 from fasttrack.case import Case
 from fasttrack.change.tree import Entry
@@ -57,7 +57,6 @@ class ListedPaths(EntryRule):
         del case
         return self.listing.holds(path)
 
-    @final
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Reports one path that is listed."""
         if self.concerns(case, entry.path):

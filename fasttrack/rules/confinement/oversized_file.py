@@ -9,6 +9,9 @@ from fasttrack.finding import Finding, Level
 from fasttrack.rules.base import EntryRule
 from fasttrack.rules.confinement.readable import changed_file
 
+EVIDENCE_BYTES = 1_000_000
+"""Bytes of one file of evidence, whatever the policy allows for code."""
+
 
 class OversizedFile(EntryRule):
     """Large files."""
@@ -17,7 +20,10 @@ class OversizedFile(EntryRule):
     slug = "oversized-file"
     title = "no changed file is larger than the budget"
     level = Level.ROUTE
-    refuses = "An added or changed file of more bytes than the policy's `budgets.file_bytes`."
+    refuses = (
+        "An added or changed file of more bytes than the policy's `budgets.file_bytes`, or than "
+        "1,000,000 for a statement of evidence."
+    )
     why = "It stays in every clone for ever, and nobody reads it."
     blind = "Many files that are each within the budget; FT125 counts those."
     fix = "split the file, or keep the data outside the repository"
@@ -25,7 +31,8 @@ class OversizedFile(EntryRule):
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Compares one file's size, without reading it."""
-        limit = case.policy.budgets.file_bytes
+        evidence = case.config.classes.is_evidence(entry.path)
+        limit = EVIDENCE_BYTES if evidence else case.policy.budgets.file_bytes
         if changed_file(entry) and case.change.size(entry.new) > limit:
             yield self.finding(
                 path=entry.path,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which lines of a Python file belong to a function, class or assignment."""
+"""What a Python file holds beside some of its functions, classes and assignments."""
 
 import ast
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fasttrack.change.imports import imports_of
@@ -13,26 +13,45 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 @dataclass(frozen=True)
-class SymbolLines:
-    """Where one symbol stands.
+class Row:
+    """One line outside all symbols, or the place of one definition.
 
     Attributes:
-        definitions: how many statements define it; 0 when it is not there.
-        lines: 1-based numbers of the lines that hold nothing but those statements.
+        number: 1-based line; the first one of a definition.
+        text: the line as UTF-8; for a definition NUL, its name and its indentation, which equals
+            no line of a text.
+        symbol: the definition's dotted name; empty for a line.
     """
 
-    definitions: int
-    lines: frozenset[int]
+    number: int
+    text: bytes
+    symbol: str = ""
 
 
-def symbol_lines(source: str, symbol: str) -> SymbolLines:
-    """The lines of a symbol, decorators included.
+@dataclass(frozen=True)
+class Surroundings:
+    """A file with each definition of some symbols taken out and a mark left in its place.
+
+    Two files with equal texts of their rows differ in nothing but what those definitions hold: no
+    line beside them was edited, moved, or swallowed by a string, bracket or continuation.
+
+    Attributes:
+        definitions: how many statements define each symbol; 0 when it is not there.
+        rows: what is left, in order.
+    """
+
+    definitions: Mapping[str, int]
+    rows: tuple[Row, ...]
+
+
+def surroundings(source: str, symbols: Sequence[str]) -> Surroundings:
+    """What surrounds some symbols; decorators belong to their symbol.
 
     A line that a definition shares with other code (`a = 1; b()`) is not one of its lines.
 
     Args:
         source: a Python file.
-        symbol: dotted name, such as `Model.forward`; names of functions and classes lead to what
+        symbols: dotted names, such as `Model.forward`; names of functions and classes lead to what
             they contain, whatever `if` or `try` stands around it.
 
     Raises:
@@ -41,8 +60,21 @@ def symbol_lines(source: str, symbol: str) -> SymbolLines:
     source = source.removeprefix("\ufeff")
     tree = _parse(source)
     rows = source.split("\n")
-    spans = [_span(node, rows) for node in _defining(tree.body, symbol.split("."))]
-    return SymbolLines(len(spans), frozenset(line for span in spans for line in span))
+    found = {symbol: list(_defining(tree.body, symbol.split("."))) for symbol in symbols}
+    marks: dict[int, Row] = {}
+    inside: set[int] = set()
+    spans = [(_span(node, rows), symbol, node) for symbol in symbols for node in found[symbol]]
+    for span, symbol, node in sorted(spans, key=lambda item: (item[0].start, -item[0].stop)):
+        if span and span.start not in inside:
+            text = f"\0{symbol} {node.col_offset}".encode()
+            marks[span.start] = Row(span.start, text, symbol)
+        inside.update(span)
+    left = [
+        marks.get(number) or Row(number, row.encode())
+        for number, row in enumerate(rows, 1)
+        if number in marks or number not in inside
+    ]
+    return Surroundings({symbol: len(found[symbol]) for symbol in symbols}, tuple(left))
 
 
 def _parse(source: str) -> ast.Module:
@@ -65,20 +97,22 @@ def _defining(body: Sequence[ast.stmt], names: Sequence[str]) -> Iterator[ast.st
                     stack.append((node.body, rest))
                 elif node.name == first:
                     yield node
-            elif not rest and first in _assigned(node):
+            elif not rest and first == _assigned(node):
                 yield node
             stack += [(block, [first, *rest]) for block in _blocks(node)]
 
 
-def _assigned(node: ast.stmt) -> frozenset[str]:
+def _assigned(node: ast.stmt) -> str:
+    """The one name that an assignment binds; `a = b = 1` binds two, and belongs to neither."""
     match node:
-        case ast.Assign(targets=targets):
-            found = targets
-        case ast.AnnAssign(target=target) | ast.AugAssign(target=target):
-            found = [target]
+        case (
+            ast.Assign(targets=[ast.Name(id=name)])
+            | ast.AnnAssign(target=ast.Name(id=name))
+            | ast.AugAssign(target=ast.Name(id=name))
+        ):
+            return name
         case _:
-            return frozenset()
-    return frozenset(target.id for target in found if isinstance(target, ast.Name))
+            return ""
 
 
 def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:

@@ -35,7 +35,7 @@ class TwinPath(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Compares the new paths and their folders with the tree after the change."""
-        added = [e.path for e in case.entries if e.added]
+        added = [e.path for e in case.change.entries if e.added]
         if not added:
             return
         keys = {_key(prefix) for path in added for prefix in _prefixes(path)}

@@ -30,6 +30,7 @@ class WiringBudget(Rule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Adds up the changed lines, file by file."""
         total = 0
+        wired: list[str] = []
         for entry in case.entries:
             allowed = allowance(case, entry.path)
             if allowed is None:
@@ -40,14 +41,17 @@ class WiringBudget(Rule):
                 yield self.could_not_tell(reason, entry.path)
                 continue
             total += lines
+            wired.append(f"{entry.path} {entry.old.oid} {entry.new.oid}")
             if lines > allowed.max_lines:
                 yield self.finding(
                     path=entry.path,
                     saw=f"{lines} changed lines in a wired file",
                     want=f"at most {allowed.max_lines}",
+                    content=f"{entry.old.oid} {entry.new.oid}",
                 )
         if total > case.policy.budgets.wiring_lines:
             yield self.finding(
                 saw=f"{total} changed lines over all wired files",
                 want=f"at most {case.policy.budgets.wiring_lines}",
+                content="\n".join(wired),
             )

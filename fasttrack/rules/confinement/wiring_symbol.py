@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """FT102: a wired file changes only inside the symbols that its wiring names."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fasttrack.case import Case
+from fasttrack.change.linediff import kept_lines
 from fasttrack.change.tree import Entry
 from fasttrack.errors import FactUnavailable
 from fasttrack.finding import Finding, Level
 from fasttrack.rules.base import EntryRule
-from fasttrack.rules.confinement.readable import is_python, is_regular, reversed_entry
-from fasttrack.rules.confinement.symbol_lines import SymbolLines, symbol_lines
+from fasttrack.rules.confinement.readable import is_python, is_regular
+from fasttrack.rules.confinement.symbol_lines import Row, surroundings
 from fasttrack.rules.confinement.wired import allowance
 
 
@@ -22,9 +23,10 @@ class WiringSymbol(EntryRule):
     level = Level.ROUTE
     refuses = (
         "An added or removed line of a wired file that does not lie in an allowed function, class "
-        "or assignment (decorators count, lines shared with other code do not); a wired file that "
-        "is added, deleted or replaced; an allowed symbol that is missing on one side or defined "
-        "more often than before."
+        "or assignment (decorators count, lines shared with other code do not), or an old line "
+        "beside one that a string, bracket or continuation draws into it; a wired file that is "
+        "added, deleted or replaced; an allowed symbol that is missing, moves between the lines "
+        "around it, or is defined more or less often than before."
     )
     why = (
         "The policy opened one place of a shared file, not the file. A line beside it runs for "
@@ -38,7 +40,7 @@ class WiringSymbol(EntryRule):
     false_alarms = "not measured yet"
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
-        """Compares the changed lines of both sides with the symbols' lines there."""
+        """Compares what surrounds the symbols on both sides."""
         allowed = allowance(case, entry.path)
         if allowed is None:
             return
@@ -50,21 +52,27 @@ class WiringSymbol(EntryRule):
             return
         if not is_python(entry.path):
             raise FactUnavailable("symbols can be located in Python files only")
-        new = _symbols(case, entry, allowed.symbols)
-        old = _symbols(case, reversed_entry(entry), allowed.symbols)
+        old = surroundings(case.change.text(entry.old), allowed.symbols)
+        new = surroundings(case.change.text(entry.new), allowed.symbols)
+        same_number = True
         for symbol in allowed.symbols:
-            before, after = old[symbol].definitions, new[symbol].definitions
-            if not before or not after or after > before:
+            before, after = old.definitions[symbol], new.definitions[symbol]
+            if not before or before != after:
+                same_number = False
                 saw = f"`{symbol}` is defined {before} times before and {after} times after"
                 yield self.finding(path=entry.path, saw=saw, want=want)
-        yield from self._outside(case, reversed_entry(entry), old, "removed", want)
-        yield from self._outside(case, entry, new, "added", want)
+        lost, gained = _different(new.rows, old.rows), _different(old.rows, new.rows)
+        yield from self._outside(entry, lost, "removed", want)
+        yield from self._outside(entry, gained, "added", want)
+        moved = [row for row in gained if row.symbol]
+        if moved and same_number:
+            saw = f"`{moved[0].symbol}` is at another place between the lines around it"
+            yield self.finding(path=entry.path, line=moved[0].number, saw=saw, want=want)
 
     def _outside(
-        self, case: Case, entry: Entry, symbols: dict[str, SymbolLines], verb: str, want: str
+        self, entry: Entry, rows: Sequence[Row], verb: str, want: str
     ) -> Iterator[Finding]:
-        inside = frozenset[int]().union(*(found.lines for found in symbols.values()))
-        lines = [a for a in case.change.added_lines(entry) if a.number not in inside]
+        lines = [row for row in rows if not row.symbol]
         if lines:
             first = lines[0].number
             yield self.finding(
@@ -72,10 +80,11 @@ class WiringSymbol(EntryRule):
                 line=first if verb == "added" else 0,
                 saw=f"{len(lines)} {verb} lines outside the allowed symbols, first line {first}",
                 want=want,
-                content="\n".join(line.text for line in lines),
+                content="\n".join(row.text.decode() for row in lines),
             )
 
 
-def _symbols(case: Case, entry: Entry, symbols: tuple[str, ...]) -> dict[str, SymbolLines]:
-    source = case.change.text(entry.new)
-    return {symbol: symbol_lines(source, symbol) for symbol in symbols}
+def _different(old: Sequence[Row], new: Sequence[Row]) -> list[Row]:
+    """The rows of `new` that `old` does not have at that place; none only for equal texts."""
+    kept = kept_lines([row.text for row in old], [row.text for row in new])
+    return [row for row, same in zip(new, kept, strict=True) if not same]

@@ -11,6 +11,8 @@ from fasttrack.change.tree import Entry
 from fasttrack.errors import FactUnavailable
 from fasttrack.finding import Finding, Level
 from fasttrack.rules.base import EntryRule
+from fasttrack.rules.confinement.readable import added_text, is_python, text_of
+from fasttrack.rules.manifest.edited import first_of
 
 AXES = frozenset(
     [
@@ -70,23 +72,23 @@ class ClaimCode(EntryRule):
         """The Python files among the gates."""
         gates = {gate for manifest in case.head.valid.values() for gate in manifest.code.gate}
         for entry in case.entries:
-            if entry.path in gates and entry.path.endswith(".py") and not entry.deleted:
+            if entry.path in gates and is_python(entry.path):
                 yield entry
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
-        """Notes the comparisons on added lines."""
-        if entry.is_symlink or entry.is_gitlink:
-            return
-        added = {line.number: line.text for line in case.change.added_lines(entry)}
-        for line, name in sorted(_comparisons(case.change.text(entry.new))):
-            if line in added:
-                yield self.finding(
-                    path=entry.path,
-                    line=line,
-                    saw=f"`{name}` is compared with a number",
-                    want="limits that are read from the manifest",
-                    content=added[line].strip(),
-                )
+        """One note per gate, at the first such comparison on an added line."""
+        added = {line.number: line.text for line in added_text(case, entry)}
+        source = text_of(case, entry.new) if added else ""
+        found = sorted(c for c in _comparisons(source or "") if c[0] in added)
+        if found:
+            names = first_of([name for _, name in found])
+            yield self.finding(
+                path=entry.path,
+                line=found[0][0],
+                saw=f"{names} compared with a number",
+                want="limits that are read from the manifest",
+                content="\n".join(added[line].strip() for line, _ in found),
+            )
 
 
 def _comparisons(source: str) -> set[tuple[int, str]]:

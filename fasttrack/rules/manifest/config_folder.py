@@ -41,8 +41,8 @@ class ConfigFolder(Rule):
         after = _folder(case, judged_or_head(case.change))
         if before != after:
             yield self.finding(
-                saw=f"the policy is looked for in `{after}` instead of `{before}`",
-                want=f"`{before}`",
+                saw=f"the policy is looked for {after} instead of {before}",
+                want=before,
             )
 
 
@@ -52,6 +52,7 @@ def _folder(case: Case, tree: Tree) -> str:
         return None if side is None or side.is_gitlink else case.change.text(side)
 
     try:
-        return find_folder(lambda path: path in tree, pyproject, "pyproject.toml")
-    except InputError as error:
-        return f"nowhere: {error.problems[0].saw}"
+        folder = find_folder(lambda path: path in tree, pyproject, "pyproject.toml")
+    except InputError:
+        return "nowhere, as pyproject.toml does not say where"
+    return f"in `{folder}`"

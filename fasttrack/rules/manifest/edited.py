@@ -95,10 +95,10 @@ class ManifestRule(Rule):
         return [fault for fault in now if fault.saw not in before]
 
 
-def first_of(paths: Sequence[str]) -> str:
-    """The first of some paths, and how many more there are."""
-    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    return f"`{paths[0]}`{more}"
+def first_of(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"`{names[0]}`{more}"
 
 
 def line_of(case: Case, path: str, loc: Loc) -> int:

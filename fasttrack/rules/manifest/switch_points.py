@@ -50,8 +50,8 @@ class SwitchPoints(ManifestRule):
             try:
                 table = load_variant_table(case.change.blob(side), unit.variants)
             except InputError as error:
-                saw = f"a malformed variant table: {error.problems[0]}"
-                yield Fault(("units", i, "variants"), saw, "a table that can be read")
+                saw = f"a malformed variant table, at {error.problems[0].where}"
+                yield Fault(("units", i, "variants"), saw, error.problems[0].want)
                 continue
             yield from _differences(unit, table, ("units", i))
 
