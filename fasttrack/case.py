@@ -90,6 +90,8 @@ class Case:
         head: manifests in the judged tree (of the head alone when the merge conflicts).
         as_of: the UTC day that leases, waivers and keys are judged at.
         labelled: the change asked for the fast track by label.
+        folder_moves_to: where policy and manifests would be looked for after the merge, in words,
+            when that is elsewhere; empty when the change leaves it.
     """
 
     change: Change
@@ -98,6 +100,7 @@ class Case:
     head: ManifestSet
     as_of: date
     labelled: bool = False
+    folder_moves_to: str = ""
 
     @property
     def policy(self) -> Policy:
@@ -125,8 +128,9 @@ class Case:
     def in_lane(self) -> bool:
         """Whether the change is the fast track's business.
 
-        It is when it carries the label, changes a manifest, the policy, a key or evidence, or
-        touches a governed root - compared by folded spelling, so that no case variant slips by.
+        It is when it carries the label, changes a manifest, the policy, a key or evidence, moves
+        the place where they are looked for, or touches a governed root - compared by folded
+        spelling, so that no case variant slips by.
         """
         roots = tuple(
             fold(root)
@@ -134,7 +138,9 @@ class Case:
             for m in manifests.valid.values()
             for root in m.code.roots
         )
-        return self.labelled or any(self._is_lane_path(e.path, roots) for e in self.change.entries)
+        if self.labelled or self.folder_moves_to:
+            return True
+        return any(self._is_lane_path(e.path, roots) for e in self.change.entries)
 
     def _is_lane_path(self, path: str, roots: tuple[str, ...]) -> bool:
         folded = fold(path)

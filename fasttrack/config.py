@@ -123,6 +123,29 @@ def find_folder(
     return next((f for f in SEARCH_ORDER if has(f"{f}/{POLICY_NAME}")), SEARCH_ORDER[-1])
 
 
+def moved_folder(change: Change) -> str:
+    """Where the configuration would be looked for after the merge, in words, if elsewhere.
+
+    Returns:
+        An empty string when the search finds the folder that it finds at the target's tip.
+    """
+    if not any(
+        e.path == "pyproject.toml" or e.path.endswith(f"/{POLICY_NAME}") for e in change.entries
+    ):
+        return ""
+    tree = judged_or_head(change)
+
+    def pyproject() -> str | None:
+        side = tree.get("pyproject.toml")
+        return None if side is None or side.is_gitlink else change.text(side)
+
+    try:
+        after = find_folder(lambda path: path in tree, pyproject, "pyproject.toml")
+    except (InputError, FactUnavailable):
+        return "nowhere, as pyproject.toml does not say where"
+    return f"in `{after}`" if after != _folder(change) else ""
+
+
 def folder_name(named: object, where: str) -> str:
     """The one spelling of a folder that paths are compared with, without slashes at its ends.
 

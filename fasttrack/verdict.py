@@ -10,7 +10,13 @@ from pathlib import Path
 from fasttrack.budget import Use, budget_use
 from fasttrack.case import Case, Config, ManifestSet
 from fasttrack.change.read import read_change
-from fasttrack.config import needed, read_base_manifests, read_config, read_head_manifests
+from fasttrack.config import (
+    moved_folder,
+    needed,
+    read_base_manifests,
+    read_config,
+    read_head_manifests,
+)
 from fasttrack.errors import Exit, FactUnavailable
 from fasttrack.evidence.owed import Coverage, judge_coverage
 from fasttrack.finding import Finding, Level
@@ -125,7 +131,8 @@ def evaluate(request: Request, as_of: date) -> Verdict:
         head = read_head_manifests(change, config)
         # Rules and coverage say which facts they lack; without the others nobody can judge.
         with needed("the change"):
-            return judge(Case(change, config, base, head, as_of, request.labelled))
+            moved = "" if request.config_dir else moved_folder(change)
+            return judge(Case(change, config, base, head, as_of, request.labelled, moved))
 
 
 def judge(case: Case) -> Verdict:

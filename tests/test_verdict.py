@@ -140,6 +140,36 @@ def test_the_same_inputs_give_the_same_bytes(tmp_path: Path) -> None:
     assert text.isascii()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"pyproject.toml": '[tool.fasttrack]\ndir = "mine"\n'},
+        {"pyproject.toml": "[tool.fasttrack\n"},
+        {".github/fasttrack/policy.yaml": files()[POLICY]},
+    ],
+)
+def test_a_change_that_only_moves_the_place_of_the_policy_is_not_silent(
+    tmp_path: Path, change: dict[str, str]
+) -> None:
+    engine(tmp_path, {"topic": change})
+    verdict = evaluate(Request(tmp_path, target="main", head="topic"), AS_OF)
+    assert verdict.in_lane
+    assert "FT324" in {f.rule for f in verdict.findings}
+
+
+def test_a_first_policy_may_come_with_its_manifest_and_is_an_ordinary_review(
+    tmp_path: Path,
+) -> None:
+    repo = Repo(tmp_path / "repo")
+    tip = repo.commit("main", {KERNEL: "BLOCK = 32\n", SHARED: "LIMIT = 1\n"})
+    repo.commit("topic", files(), parent=tip)
+    (tmp_path / "policy.yaml").write_text(files()[POLICY])
+    request = Request(
+        tmp_path / "repo", target="main", head="topic", policy_file=tmp_path / "policy.yaml"
+    )
+    assert evaluate(request, AS_OF).outcome is Outcome.ORDINARY_REVIEW
+
+
 def test_no_policy_on_the_target_branch_is_bad_input_with_the_way_out(tmp_path: Path) -> None:
     repo = Repo(tmp_path)
     tip = repo.commit("main", {"a": "1"})

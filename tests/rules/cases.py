@@ -32,7 +32,7 @@ from pydantic import TypeAdapter
 
 from fasttrack.case import Case
 from fasttrack.change.read import read_change
-from fasttrack.config import read_base_manifests, read_config, read_head_manifests
+from fasttrack.config import moved_folder, read_base_manifests, read_config, read_head_manifests
 from fasttrack.finding import Finding
 from fasttrack.policy.model import Policy
 from fasttrack.policy_fixtures import ContentSpec, contents
@@ -115,7 +115,7 @@ def opened(case: RuleCase, repo: Path) -> Iterator[Case]:
         config = read_config(change, folder=None, policy_file=None)
         base = read_base_manifests(change, config)
         head = read_head_manifests(change, config)
-        yield Case(change, config, base, head, case.as_of, case.labelled)
+        yield Case(change, config, base, head, case.as_of, case.labelled, moved_folder(change))
 
 
 def under(facts: Case, edit: Callable[[Policy], Policy]) -> Case:

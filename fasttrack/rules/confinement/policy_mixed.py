@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 
 from fasttrack.case import Case
+from fasttrack.config import POLICY_NAME
 from fasttrack.finding import Finding, Level
 from fasttrack.policy.classes import CODEOWNERS, fold
 from fasttrack.policy.model import PathClass
@@ -28,7 +29,10 @@ class PolicyMixed(Rule):
         "Weaker rules and what needs them arrive as one: whoever approves the code approves the "
         "policy with it, and a key comes with the evidence that it signs."
     )
-    blind = "A policy change that prepares a later one; its two approvals are the guard."
+    blind = (
+        "A policy change that prepares a later one; its two approvals are the guard. The first "
+        "policy of a repository may come with its manifest: there is no older one to talk past."
+    )
     fix = "move the policy change to a branch of its own and merge it first"
     false_alarms = "not measured yet"
     waivable = False
@@ -39,7 +43,8 @@ class PolicyMixed(Rule):
         other = [
             e.path for e in case.change.entries if case.path_class(e.path) is not PathClass.POLICY
         ]
-        if policy and other:
+        first = f"{case.config.folder}/{POLICY_NAME}" not in case.change.base
+        if policy and other and not first:
             yield self.finding(
                 path=policy[0],
                 saw=f"a policy change together with {len(other)} other paths, first `{other[0]}`",

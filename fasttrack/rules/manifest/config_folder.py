@@ -4,9 +4,6 @@
 from collections.abc import Iterator
 
 from fasttrack.case import Case
-from fasttrack.change.tree import Tree
-from fasttrack.config import POLICY_NAME, find_folder, judged_or_head
-from fasttrack.errors import InputError
 from fasttrack.finding import Finding, Level
 from fasttrack.rules.base import Rule
 
@@ -32,27 +29,10 @@ class ConfigFolder(Rule):
     waivable = False
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Searches both trees."""
-        if not any(
-            e.path == "pyproject.toml" or e.path.endswith(f"/{POLICY_NAME}") for e in case.entries
-        ):
-            return
-        before = _folder(case, case.change.base)
-        after = _folder(case, judged_or_head(case.change))
-        if before != after:
+        """Reports a folder that moves."""
+        if case.folder_moves_to:
+            folder = f"in `{case.config.folder}`"
             yield self.finding(
-                saw=f"the policy is looked for {after} instead of {before}",
-                want=before,
+                saw=f"the policy is looked for {case.folder_moves_to} instead of {folder}",
+                want=folder,
             )
-
-
-def _folder(case: Case, tree: Tree) -> str:
-    def pyproject() -> str | None:
-        side = tree.get("pyproject.toml")
-        return None if side is None or side.is_gitlink else case.change.text(side)
-
-    try:
-        folder = find_folder(lambda path: path in tree, pyproject, "pyproject.toml")
-    except InputError:
-        return "nowhere, as pyproject.toml does not say where"
-    return f"in `{folder}`"
