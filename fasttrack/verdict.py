@@ -131,7 +131,7 @@ def evaluate(request: Request, as_of: date) -> Verdict:
         head = read_head_manifests(change, config)
         # Rules and coverage say which facts they lack; without the others nobody can judge.
         with needed("the change"):
-            moved = "" if request.config_dir else moved_folder(change)
+            moved = moved_folder(change)
             return judge(Case(change, config, base, head, as_of, request.labelled, moved))
 
 
