@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from kimi_k3.config import K3Config, tiny
-from kimi_k3.reference.model import Model, StepOutput
+from kimi_k3.reference.hooks import Tap
+from kimi_k3.reference.model import NO_TAP, Model, StepOutput
 from kimi_k3.reference.state import Caches, CacheShape, KvCache, allocate
 from kimi_k3.weights import (
     DenseWeights,
@@ -196,10 +197,16 @@ class Server:
 
     def prefill(self, request: int, tokens: Sequence[int]) -> StepOutput:
         slot = int(self.slots[request, 0])
-        return self.model.prefill(torch.tensor(tokens), self.caches, slot, self.tables[request])
+        return self.model.prefill(
+            torch.tensor(tokens, dtype=torch.long), self.caches, slot, self.tables[request]
+        )
 
     def step(
-        self, tokens: Sequence[Sequence[int]], lengths: Sequence[int], accepted: Sequence[int]
+        self,
+        tokens: Sequence[Sequence[int]],
+        lengths: Sequence[int],
+        accepted: Sequence[int],
+        tap: Tap = NO_TAP,
     ) -> StepOutput:
         """One step of all requests; a request of length 0 is padding and gets null slots."""
         total = torch.tensor(lengths)
@@ -212,4 +219,5 @@ class Server:
             accepted=torch.tensor(accepted),
             block_table=self.tables,
             lengths=total,
+            tap=tap,
         )

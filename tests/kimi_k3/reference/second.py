@@ -32,7 +32,7 @@ def a(x: Tensor) -> Array:
 
 
 def sigmoid(x: Array) -> Array:
-    return 0.5 * (1 + np.tanh(0.5 * x))
+    return np.exp(-np.logaddexp(0, -x))
 
 
 def rms(x: Array, weight: Array, eps: float) -> Array:

@@ -2,6 +2,7 @@
 """KDA: loops, matrix and deferred forms, gates at their ends, slots, and 8,192 steps."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -223,8 +224,12 @@ def test_a_null_slot_inside_a_window_is_only_not_written() -> None:
     w, x = block()
     full, holed = state(9), state(9)
     one = torch.tensor([1])
-    want = kda(Context(odd(), F64), w, x[:4], full, SlotWindow(4, torch.tensor([[1, 2, 3, 4]]), one))
-    got = kda(Context(odd(), F64), w, x[:4], holed, SlotWindow(4, torch.tensor([[1, 0, 3, -1]]), one))
+    want = kda(
+        Context(odd(), F64), w, x[:4], full, SlotWindow(4, torch.tensor([[1, 2, 3, 4]]), one)
+    )
+    got = kda(
+        Context(odd(), F64), w, x[:4], holed, SlotWindow(4, torch.tensor([[1, 0, 3, -1]]), one)
+    )
     assert torch.equal(got, want)
     assert torch.equal(holed.recurrent[[1, 3]], full.recurrent[[1, 3]])
     assert (holed.recurrent[[0, 2, 4, 8]] == 0).all()  # 8 is what index -1 would have hit
@@ -243,46 +248,50 @@ def test_the_start_state_is_read_before_its_slot_is_overwritten() -> None:
 
 
 STEPS = 8192
-UNIT = 2.0**-24  # rounding unit of FP32
-GROWTH = 8.0
+DECAYS = (0.0, 1e-4, 0.05, 5.0)
+UNIT = 2.0**-24  # half an ulp of FP32 at 1
+BOUND = 8 * UNIT
 
 
-def drift(decay: float, store: torch.dtype) -> tuple[list[float], list[float]]:
-    """Relative error of S after 2^4, 2^5, ... steps, state kept in `store`, and of o alike."""
-    d = Draw(2, torch.float64)
-    dim = 16
-    s64 = torch.zeros(1, 1, dim, dim, dtype=torch.float64)
-    s32 = s64.float()
+@cache
+def drift(store: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Relative error of S and of o against float64 after 16, 32, ... 8192 steps.
+
+    [times, head]: each head has decays about e^-DECAYS[head], and S is kept in `store`.
+    """
+    d, dim, heads = Draw(2, torch.float32), 16, len(DECAYS)
+    rate = torch.tensor(DECAYS).view(1, 1, heads, 1)
+    wide = torch.zeros(1, heads, dim, dim, dtype=torch.float64)
+    narrow = wide.float()
     states, outs = [], []
     for t in range(STEPS):
         x = Inputs(
-            q=l2_norm(d.normal(1, 1, 1, dim, dtype=torch.float32), 1e-6),
-            k=l2_norm(d.normal(1, 1, 1, dim, dtype=torch.float32), 1e-6),
-            v=d.normal(1, 1, 1, dim, dtype=torch.float32),
-            g=-decay * d.uniform(0.5, 1.0, 1, 1, 1, dim),
-            beta=d.uniform(0.1, 0.9, 1, 1, 1),
+            q=l2_norm(d.normal(1, 1, heads, dim), 1e-6),
+            k=l2_norm(d.normal(1, 1, heads, dim), 1e-6),
+            v=d.normal(1, 1, heads, dim),
+            g=-rate * d.uniform(0.5, 1.0, 1, 1, heads, dim),
+            beta=d.uniform(0.1, 0.9, 1, 1, heads),
         )
-        wide = Inputs(*(y.double() for y in (x.q, x.k, x.v, x.g, x.beta)))
-        s64, _, o64 = delta_step(s64, wide, 0)
-        s32, _, o32 = delta_step(s32, x, 0)
-        s32 = s32.to(store).float()
+        wide_x = Inputs(*(y.double() for y in (x.q, x.k, x.v, x.g, x.beta)))
+        wide, _, wide_o = delta_step(wide, wide_x, 0)
+        narrow, _, narrow_o = delta_step(narrow, x, 0)
+        narrow = narrow.to(store).float()
         if t + 1 >= 16 and (t + 1) & t == 0:
-            states.append(float((s32 - s64).norm() / s64.norm()))
-            outs.append(float((o32 - o64).norm() / o64.norm()))
-    return states, outs
+            states.append((narrow - wide).norm(dim=(2, 3))[0] / wide.norm(dim=(2, 3))[0])
+            outs.append((narrow_o - wide_o).norm(dim=2)[0] / wide_o.norm(dim=2)[0])
+    return torch.stack(states), torch.stack(outs)
 
 
-@pytest.mark.parametrize("decay", [0.0, 1e-4, 0.05, 5.0])
-def test_8192_fp32_steps_stay_within_eight_units_of_float64(decay: float) -> None:
-    """Each step adds about one unit of error, and the delta rule contracts along k: without any
-    decay the error of a random walk of d = 16 keys is forgotten in about 2 d steps. So the error
-    is stated as constant, 8 x 2^-24 relative, and does not grow with the number of steps."""
-    states, outs = drift(decay, torch.float32)
-    assert max(states) < GROWTH * UNIT
-    assert max(outs) < 4 * GROWTH * UNIT  # o is a sum that cancels
-    assert states[-1] < 2 * max(states[:4]) + UNIT
+def test_8192_fp32_steps_stay_within_eight_units_of_float64() -> None:
+    """Each step adds about one unit of error, and the delta rule contracts along k: with 16
+    random keys an error is forgotten within some dozens of steps, even without any decay. So the
+    stated bound is a constant, 8 x 2^-24 relative: it does not grow with the number of steps."""
+    states, outs = drift(torch.float32)
+    assert states.max() < BOUND
+    assert outs.max() < 4 * BOUND  # o is a sum that may cancel
+    assert (states[-1] < 2 * states[:3].max(0).values).all()
 
 
-def test_the_stated_growth_would_not_be_met_by_a_bf16_state() -> None:
-    states, _ = drift(0.05, torch.bfloat16)
-    assert min(states) > 100 * GROWTH * UNIT
+def test_a_bf16_state_would_miss_that_bound_by_far() -> None:
+    states, _ = drift(torch.bfloat16)
+    assert states.min() > 100 * BOUND

@@ -2,6 +2,7 @@
 """The choice of experts: one right answer for every row of FP32 logits."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -36,7 +37,9 @@ def test_the_order_is_key_then_id_with_nan_last(keys: list[float]) -> None:
 def test_any_fp32_keys_are_picked_as_python_sorts_them(keys: list[float], seed: int) -> None:
     order = np.random.default_rng(seed).permutation(len(keys))
     key = np.array(keys, dtype=np.float64)[order]
-    assert pick(torch.tensor(key)[None].float(), 3)[0].tolist() == second.picked(key, 0 * key, 3)
+    assert pick(torch.tensor(key)[None].float(), 3)[0].tolist() == second.picked(
+        key, np.zeros(len(key)), 3
+    )
 
 
 def test_equal_logits_pick_the_lowest_ids() -> None:
@@ -100,14 +103,28 @@ def test_a_row_of_vanishing_scores_has_finite_weights() -> None:
     assert weights.tolist() == [[0.0] * PICKED]
 
 
-HARD_LOGIT, HARD_SCORE = HARD_CASE
+HARD = {
+    3.5762786865234375e-07: 0.5000000596046448,
+    1.7881393432617188e-06: 0.5000004172325134,
+    -1.5676021575927734e-05: 0.4999960958957672,
+    -0.001117885229177773: 0.4997205436229706,
+}
 
 
-def test_the_sigmoid_is_correctly_rounded_where_float64_is_in_doubt() -> None:
-    """A logit whose sigmoid lies so near a boundary that float64 rounds to the wrong side."""
-    x = torch.tensor([HARD_LOGIT])
-    naive = torch.sigmoid(x.double()).float().item()
-    assert exact_sigmoid(x).item() == HARD_SCORE
+@pytest.mark.parametrize(("logit", "score"), HARD.items())
+def test_the_sigmoid_is_correctly_rounded_where_float64_is_not_enough(
+    logit: float, score: float
+) -> None:
+    """Sigmoids within 2^-53 of the middle between two FP32 numbers: rounding to float64 first
+    lands on the middle, and then on the wrong side. The series is exact to 2^-60 here."""
+    x = Fraction(logit)
+    series = Fraction(1, 2) + x / 4 - x**3 / 48 + x**5 / 480
+    below, above = np.nextafter(np.float32(score), np.float32([0, 1]))
+    assert all(
+        abs(series - Fraction(score)) < abs(series - Fraction(float(y))) for y in (below, above)
+    )
+    assert torch.sigmoid(torch.tensor(logit).double()).float().item() != score
+    assert exact_sigmoid(torch.tensor([[0.0, logit]])).tolist() == [[0.5, score]]
 
 
 @pytest.mark.parametrize("x", [0.0, -0.0, 1.0, -1.0, 16.6, 17.4, -87.5, -100.0, -103.9, -104.5])

@@ -4,6 +4,7 @@
 import pytest
 import torch
 
+from kimi_k3.ranks import SingleRank
 from kimi_k3.reference.state import (
     FP8,
     Caches,
@@ -15,7 +16,6 @@ from kimi_k3.reference.state import (
     allocate,
     to_fp8,
 )
-from kimi_k3.ranks import SingleRank
 from kimi_k3.rounding import exact, stock
 from tests.kimi_k3.reference.builders import model_weights, odd
 
@@ -136,7 +136,9 @@ def test_an_appended_row_is_found_where_it_is_read(size: int, interleave: int) -
 @pytest.mark.parametrize("length", [3, 4, 5, 7, 8, 9])
 def test_rejected_rows_are_overwritten_across_a_page_boundary(length: int) -> None:
     cache, table = KvCache(torch.zeros(4, 4, 1)), torch.tensor([[2, 0, 3, 1]])
-    cache.append(torch.full((3, 1), 9.0), PageWindow(3, table, torch.tensor([length])), SingleRank())
+    cache.append(
+        torch.full((3, 1), 9.0), PageWindow(3, table, torch.tensor([length])), SingleRank()
+    )
     after = PageWindow(3, table, torch.tensor([length + 1]))  # one of three was accepted
     cache.append(torch.tensor([[1.0], [2.0], [3.0]]), after, SingleRank())
     got = cache.read(table[0], length + 1, torch.float32)[:, 0].tolist()
@@ -198,7 +200,12 @@ def test_caches_have_the_shared_layouts_and_the_policy_s_dtypes() -> None:
     assert quantised.layers[0].recurrent.dtype == torch.float64
     cache = quantised.layers[3]
     assert isinstance(cache, KvCache)
-    assert (cache.pages.dtype, cache.q_scale, cache.k_scale, cache.interleave) == (FP8, 0.5, 0.25, 2)
+    assert (cache.pages.dtype, cache.q_scale, cache.k_scale, cache.interleave) == (
+        FP8,
+        0.5,
+        0.25,
+        2,
+    )
 
 
 def test_a_reset_slot_has_no_past_and_its_neighbours_keep_theirs() -> None:
