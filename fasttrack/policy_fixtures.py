@@ -165,6 +165,13 @@ def run_fixtures(
     for name, fixture in fixtures.items():
         with tempfile.TemporaryDirectory(prefix="fasttrack-policy-") as temporary:
             repo = Repo(Path(temporary), bare=True)
+            if replaced := sorted(config.keys() & fixture.base.keys()):
+                raise InputError.one(
+                    name,
+                    f"a base with `{replaced[0]}`, which is the policy's folder's own",
+                    "the policy and the manifests as they are",
+                    "move it to `change`, or leave it out",
+                )
             base = {path: contents(spec, None, path) for path, spec in fixture.base.items()}
             before = config | base
             tip = repo.commit("main", before)

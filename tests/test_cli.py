@@ -14,7 +14,7 @@ import pytest
 from fasttrack.cli import main as cli
 from fasttrack.report.schemas import SCHEMAS
 from fasttrack.testing import Repo
-from tests.engine import KERNEL, SHARED, engine
+from tests.engine import KERNEL, SHARED, engine, files
 
 AS_OF = "--as-of=2026-11-29"
 CHANGES = {
@@ -271,3 +271,73 @@ def test_every_layout_of_init_gives_a_policy_that_judges(
     assert "/pkg/one.py @change-me" in capsys.readouterr().out
     assert cli.run(["scope", "points", "--repo", str(tmp_path), "--count"]) == 0
     assert (tmp_path / ".github/CODEOWNERS").read_text() == "* @somebody\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--root", "../x"], "--root '../x'"),
+        (["--root", "."], "--root '.'"),
+        (["--root", ""], "--root ''"),
+        (["--root", "/abs/x"], "--root '/abs/x'"),
+        (["--root", "a/*"], "--root 'a/*'"),
+        (["--root", "a/", "--config-dir", "../up"], "--config-dir"),
+        (["--root", "a/", "--config-dir", ""], "--config-dir"),
+    ],
+)
+def test_init_writes_nothing_outside_the_repository_and_names_the_option(
+    tmp_path: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "repo").mkdir()
+    assert cli.run(["init", "--repo", str(tmp_path / "repo"), *arguments]) == 2
+    streams = capsys.readouterr()
+    assert said in streams.err
+    assert streams.out == ""
+    assert list(tmp_path.rglob("*")) == [tmp_path / "repo"]
+
+
+@pytest.mark.parametrize("root", ["engine/policy/", "engine/70b/"])
+def test_init_names_its_manifest_so_that_it_can_be_read(tmp_path: Path, root: str) -> None:
+    assert cli.run(["init", "--repo", str(tmp_path), "--root", root, AS_OF]) == 0
+    assert cli.run(["scope", "points", "--repo", str(tmp_path), "--count"]) == 0
+
+
+def test_a_target_of_another_name_is_asked_for_and_naming_its_tip_is_enough(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo = Repo(tmp_path, default_branch="master")
+    assert cli.run(["check", "--repo", str(tmp_path)]) == 2
+    assert "at least one commit" in capsys.readouterr().err
+    tip = repo.commit("master", files())
+    repo.commit("topic", {KERNEL: "BLOCK = 64\n"}, parent=tip)
+    arguments = ["check", "--repo", str(tmp_path), "--head", "topic", AS_OF]
+    assert cli.run(arguments) == 2
+    assert "--policy-from BRANCH" in capsys.readouterr().err
+    assert cli.run([*arguments, "--policy-from", "master"]) == 0
+
+
+def test_scope_docs_prints_nothing_when_a_file_can_not_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli.run(["init", "--repo", str(tmp_path), "--root", "engine/foo/", AS_OF])
+    capsys.readouterr()
+    missing = str(tmp_path / "missing" / "effective.json")
+    assert cli.run(["scope", "docs", "--repo", str(tmp_path), "--effective", missing]) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_a_policy_fixture_can_not_bring_the_policy_that_it_tests(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli.run(["init", "--repo", str(tmp_path), "--root", "engine/foo/", AS_OF])
+    tests = tmp_path / ".github/fasttrack/policy-tests"
+    tests.mkdir()
+    (tests / "own.yaml").write_text(
+        "why: it would pass whatever the policy says\n"
+        "base: {.github/fasttrack/policy.yaml: x}\n"
+        "change: {engine/x.py: x}\n"
+        "expect: {verdict: ordinary-review}\n"
+    )
+    capsys.readouterr()
+    assert cli.run(["policy", "test", "--repo", str(tmp_path)]) == 2
+    assert "move it to `change`" in capsys.readouterr().err

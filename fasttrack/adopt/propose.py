@@ -11,6 +11,7 @@ from string import Template
 
 from fasttrack import __version__
 from fasttrack.adopt.layouts import Layout
+from fasttrack.config import POLICY_NAME
 from fasttrack.errors import InputError, Problem
 from fasttrack.manifest.load import load_manifest
 from fasttrack.policy.classes import CODEOWNERS
@@ -127,9 +128,15 @@ def _manifest(answers: Answers, name: str) -> str:
 
 
 def _name(root: str) -> str:
-    """A manifest name from the last segment of a root, such as `foo` for `engine_x/models/foo/`."""
+    """A manifest name from the last segment of a root, such as `foo` for `engine_x/models/foo/`.
+
+    One that starts with a digit could be read as a number, and one file is the policy's.
+    """
     stem = PurePosixPath(root).stem.lower()
-    return re.sub(r"[^a-z0-9]+", "-", stem).strip("-") or "path"
+    name = re.sub(r"[^a-z0-9]+", "-", stem).strip("-")
+    return (
+        name if name[:1].isalpha() and f"{name}.yaml" != POLICY_NAME else f"path-{name}".strip("-")
+    )
 
 
 def _everything(root: str) -> str:

@@ -74,11 +74,12 @@ def _commits(
         if commits[name] is None:
             raise _no_commit(git, name)
     tips = [oid for oid in (commits[name] for name in targets) if oid]
-    start = commits[base] if base else next(iter(tips), None)
     tip = commits[policy_from] if policy_from else next(iter(tips), None)
+    # Who names only the tip of the target branch has named the target branch.
+    start = commits[base] if base else next(iter(tips), tip)
     judged = commits[head]
     if not start or not tip or not judged:
-        raise _no_commit(git, target or "origin/HEAD or main")
+        raise _no_commit(git, target) if target else _no_target(git)
     return start, tip, judged
 
 
@@ -94,8 +95,18 @@ def _common_commits(history: History, start: str, head: str) -> tuple[str, ...]:
     return bases
 
 
-def _no_commit(git: Git, name: str) -> InputError:
+def _no_target(git: Git) -> InputError:
     return InputError.one(
-        str(git.repo), f"no commit {name}", "a branch, tag or commit of this clone",
-        f"git fetch origin {name}" if " " not in name else "name the target branch",
-    )  # fmt: skip
+        str(git.repo),
+        "neither origin/HEAD nor a branch `main`",
+        "a target branch, whose tip has the policy",
+        "--policy-from BRANCH, such as master; or once: git remote set-head origin --auto",
+    )
+
+
+def _no_commit(git: Git, name: str) -> InputError:
+    if name == "HEAD":
+        want, fix = "at least one commit on this branch", "git commit, or --head REF"
+    else:
+        want, fix = "a branch, tag or commit of this clone", f"git fetch origin {name}"
+    return InputError.one(str(git.repo), f"no commit {name}", want, fix)

@@ -10,6 +10,7 @@ import click
 from fasttrack.adopt.layouts import LAYOUTS
 from fasttrack.adopt.propose import Answers, codeowners_lines, propose, write
 from fasttrack.cli.options import as_of_option, repo_option
+from fasttrack.config import folder_name
 from fasttrack.report.output import write_output
 
 NOBODY = ("change-me", "change-me-too")
@@ -66,7 +67,7 @@ def command(
     answers = Answers(
         layout=LAYOUTS[layout],
         roots=tuple(_root(repo, root) for root in roots),
-        folder=config_dir.strip("/"),
+        folder=folder_name(config_dir, "--config-dir"),
         owner=owner.removeprefix("@"),
         backup=backup.removeprefix("@"),
         model=model,
@@ -90,6 +91,12 @@ def command(
 
 
 def _root(repo: Path, root: str) -> str:
-    """A root as the manifest spells it: `/`-separated, a directory with `/` at the end."""
+    """A root as the manifest spells it: `/`-separated, a directory with `/` at the end.
+
+    Raises:
+        InputError: it is not a path inside the repository.
+    """
     path = root.replace("\\", "/").removeprefix("./")
-    return path.rstrip("/") + "/" if path.endswith("/") or (repo / path).is_dir() else path
+    # `folder_name` would strip a leading slash, with which a path is none of the repository.
+    name = folder_name(path if not path.startswith("/") else None, f"--root {root!r}")
+    return name + "/" if path.endswith("/") or (repo / name).is_dir() else name

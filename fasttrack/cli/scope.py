@@ -175,6 +175,7 @@ def docs(
     from fasttrack.report.scope_page import effective_json, scope_page
 
     workspace = open_workspace(repo, config_dir)
-    write_output(scope_page(workspace.manifests, workspace.config.policy), output)
+    # Files first: what fails leaves nothing on the standard output.
     if effective is not None:
         write_output(effective_json(workspace.manifests, as_of), effective)
+    write_output(scope_page(workspace.manifests, workspace.config.policy), output)

@@ -93,7 +93,7 @@ def _owed(case: Case, path: str, manifest: Manifest, unknown: dict[str, None]) -
         unknown[f"{path}: {reason}"] = None
         return
     fresh = {r.id for r in manifest.scope if _is_wider(r, base)}
-    if not units and not fresh:
+    if not units and manifest == base:
         return
     # Cells of the target branch that can not be listed excuse none of the change's.
     known = _cells(case, base, case.change.base, {}) if base else ()
@@ -103,7 +103,8 @@ def _owed(case: Case, path: str, manifest: Manifest, unknown: dict[str, None]) -
         unit = GATE if cell.kind is Kind.REFUSAL else str(cell.values.get("unit", PATH_UNIT))
         if unit in units:
             yield Owed(manifest.name, cell, units[unit])
-        elif cell.region in fresh and (cell.kind, cell.key) not in before:
+        # Cells of no region, such as a claim's, belong to whatever the manifest now asks for.
+        elif cell.region in {*fresh, ""} and (cell.kind, cell.key) not in before:
             yield Owed(manifest.name, cell, f"{path} widens the scope")
     unknown |= {f"{path}: {reason}": None for reason in missed}
 

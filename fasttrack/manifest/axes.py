@@ -45,6 +45,12 @@ def has_steps(unit: Unit) -> bool:
     return not _STEP_AXES.isdisjoint(unit.axes)
 
 
+def effective_axes(unit: Unit) -> frozenset[UnitAxis]:
+    """The axes of a unit with those that `rows` (or `requests`) stands for."""
+    steps = {UnitAxis.ROWS, UnitAxis.REQUESTS, UnitAxis.DRAFT_TOKENS} if has_steps(unit) else set()
+    return frozenset({*unit.axes, *steps})
+
+
 def kernel_axes(every: Axes, unit: Unit) -> Axes:
     """The axes of a region that a unit pairs: all of its own but those that the steps visit."""
     visited = _STEP_AXES | {UnitAxis.DRAFT_TOKENS} if has_steps(unit) else _STEP_AXES

@@ -5,6 +5,7 @@ Works on the parts of a manifest that could be read, so that one wrong word in a
 hide a gate file outside the roots: every problem of a manifest is found in one pass.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -147,6 +148,17 @@ def lease_faults(lease: Lease, code: Code | None, sponsor: object) -> Iterator[F
     for path in sorted({w.path for w in code.wiring} - edited):
         loc: Loc = ("lease", "removal", "wiring")
         yield Fault(loc, f"no edit of the wired file '{path}'", "an edit of every wired file")
+
+
+def package_name(package: str) -> str:
+    """The spelling that all variants of a package's name share."""
+    return re.sub(r"[-_.]+", "-", package).lower()
+
+
+def toolchain_faults(packages: object) -> Iterator[Fault]:
+    """One package under two spellings, of which either could be the one that is meant."""
+    named = [p for p in packages if isinstance(p, str)] if isinstance(packages, dict) else []
+    yield from repeated((("toolchain", p), package_name(p), f"'{p}'") for p in named)
 
 
 def list_faults(sections: Sections) -> Iterator[Fault]:

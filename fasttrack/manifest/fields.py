@@ -3,9 +3,9 @@
 
 from collections.abc import Callable
 from datetime import date
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from fasttrack import globs
@@ -70,6 +70,15 @@ def _not_empty(values: tuple[T, ...]) -> tuple[T, ...]:
     return values
 
 
+def _whole(value: object) -> object:
+    # `true` and `1.0` equal 1, and other readers of the format take neither for it.
+    if type(value) is not int:
+        raise PydanticCustomError("format", "Input should be the whole number 1")
+    return value
+
+
+FirstFormat = Annotated[Literal[1], BeforeValidator(_whole)]
+"""Version 1 of a file format."""
 Listed = Annotated[
     tuple[T, ...],
     AfterValidator(_not_empty),

@@ -67,6 +67,9 @@ def _faults(sections: Sections, data: object) -> Iterator[Fault]:
         sponsor = data.get("sponsor") if isinstance(data, dict) else None
         yield from consistency.lease_faults(sections.lease, sections.code, sponsor)
     yield from consistency.list_faults(sections)
+    yield from consistency.toolchain_faults(
+        data.get("toolchain") if isinstance(data, dict) else None
+    )
 
 
 def _sections(data: object) -> Sections:

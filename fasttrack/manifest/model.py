@@ -6,7 +6,7 @@ and counts of rows: one step of a request has 1 + `draft_tokens` rows, so a step
 requests has rows = requests x (1 + draft_tokens).
 """
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,6 +15,7 @@ from fasttrack.manifest.fields import (
     CountOrZero,
     Day,
     FilePath,
+    FirstFormat,
     Glob,
     Handle,
     Identifier,
@@ -326,7 +327,7 @@ class Waiver(Record):
 class Manifest(Record):
     """The scope manifest of one decode path."""
 
-    manifest: Literal[1]
+    manifest: FirstFormat
     """Version of this format."""
     name: Identifier
     """Name of the decode path."""

@@ -13,8 +13,10 @@ What is not a widening owes nothing. Per field:
                            the switch
     units                  a unit less; a file, data or test pattern less (less goes into digests)
                            unless one that is left holds all of it; an axis, architecture or
-                           table less; a switch point less, where no table proves it right.
-                           New units, patterns, axes and switch points ask for more, never less
+                           table less; another table; a switch point less, unless the same
+                           table proves it right; a new unit without an axis or architecture
+                           that some old unit has, once a region is above `declared`. New
+                           patterns, axes and switch points of an old unit ask for more, never less
     scope                  a point that no old region admits; a point at a higher tier
     refuses                a refusal less, or another probe for it
     evidence               a test or task less, fewer samples, a larger drop, a lower bar
@@ -44,6 +46,7 @@ from fasttrack.manifest.widened_terms import (
     waiver_widenings,
 )
 from fasttrack.manifest.widened_units import unit_widenings
+from fasttrack.vocabulary import Tier
 
 __all__ = ["Widening", "WideningKind", "widenings"]
 
@@ -66,7 +69,8 @@ def _widenings(base: Manifest | None, head: Manifest) -> Iterator[Widening]:
     yield from _state(base, head)
     yield from code_widenings(base.code if base else None, head.code)
     if base is not None:
-        yield from unit_widenings(base.units, head.units)
+        measured = any(region.tier is not Tier.DECLARED for region in base.scope)
+        yield from unit_widenings(base.units, head.units, measured=measured)
     yield from _scope(base, head)
     if base is not None:
         yield from refusal_widenings(base.refuses, head.refuses)

@@ -21,6 +21,7 @@ from pydantic import (
 from fasttrack.finding import Level
 from fasttrack.globs import check_pattern
 from fasttrack.manifest.admission import DEFAULT_ADMIT_TIER
+from fasttrack.manifest.fields import FirstFormat
 from fasttrack.vocabulary import Kind, Tier
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
@@ -268,7 +269,7 @@ class LeaseCaps(Record):
 class Policy(Record):
     """The whole policy file."""
 
-    policy: Literal[1]
+    policy: FirstFormat
     """Format version."""
     version: Count
     """Version of the content; never goes down."""

@@ -99,7 +99,7 @@ def test_a_tag_named_main_does_not_stand_in_for_the_target_branch(repo: Repo, re
 def test_without_a_target_the_user_is_asked_for_one(tmp_path: Path, read: Read) -> None:
     repo = Repo(tmp_path / "r", default_branch="trunk")
     repo.commit("trunk", {"a": "1"})
-    with pytest.raises(InputError, match="no commit origin/HEAD or main"):
+    with pytest.raises(InputError, match="neither origin/HEAD nor a branch `main`"):
         read(repo)
     assert read(repo, target="trunk").entries == ()
 

@@ -12,7 +12,7 @@ from fasttrack.manifest.region import Box, box_of
 from fasttrack.manifest.words import ClaimStatus, Metric, Ranks
 from fasttrack.policy.model import Policy
 from fasttrack.rules.manifest.edited import ManifestRule
-from fasttrack.vocabulary import Tier
+from fasttrack.vocabulary import Kind, Tier
 
 ONE_RANK = frozenset({Metric.UNIT_TIME_US, Metric.LAYER_TIME_US})
 """Metrics at one rank's shapes; all others speak of a deployment."""
@@ -28,12 +28,14 @@ class Claims(ManifestRule):
     refuses = (
         "In an added or edited manifest, a claim whose hardware the policy does not know; a "
         "measured claim on hardware without bandwidth; a controlled claim whose conditions lie in "
-        "no region, or a measured one only in `declared` regions. That sides differ unmarked, or "
+        "no region, or a measured one only in `declared` regions; a region whose tier owes "
+        "performance and that no controlled claim speaks of. That sides differ unmarked, or "
         "conditions are missing, is FT301's."
     )
     why = (
         "A figure outside the scope advertises what the path refuses to run; one without a "
-        "bandwidth can not be told from an impossible one."
+        "bandwidth can not be told from an impossible one. A tier that owes performance without "
+        "any claim would owe nothing."
     )
     blind = "Whether the figure is true; FT5xx compares it with signed measurements."
     fix = "claim what a region holds, or add the hardware's bandwidth to the policy first"
@@ -45,6 +47,7 @@ class Claims(ManifestRule):
             yield from _hardware(case.policy, claim, ("claims", i))
             if not claim.uncontrolled:
                 yield from _scope(manifest, claim, ("claims", i))
+        yield from _unclaimed(case.policy, manifest)
 
 
 def _hardware(policy: Policy, claim: Claim, loc: Loc) -> Iterator[Fault]:
@@ -67,6 +70,16 @@ def _scope(manifest: Manifest, claim: Claim, loc: Loc) -> Iterator[Fault]:
     elif claim.status is ClaimStatus.MEASURED and set(tiers) == {Tier.DECLARED}:
         saw = f"the measured claim '{claim.id}' in a region where nothing has run"
         yield Fault((*loc, "status"), saw, "a region above `declared`, or 'reported'")
+
+
+def _unclaimed(policy: Policy, manifest: Manifest) -> Iterator[Fault]:
+    """Regions that owe performance, of which without a claim nothing would be measured."""
+    controlled = [claim for claim in manifest.claims if not claim.uncontrolled]
+    for i, region in enumerate(manifest.scope):
+        owes = Kind.PERFORMANCE in policy.tiers.get(region.tier, ())
+        if owes and not any(_holds(region, claim) for claim in controlled):
+            saw = f"region '{region.id}' claims '{region.tier}' and no controlled claim is in it"
+            yield Fault(("scope", i, "tier"), saw, "a claim whose conditions the region admits")
 
 
 def _holds(region: Region, claim: Claim) -> bool:

@@ -28,11 +28,6 @@ def in_range(version: str, specifier: str) -> bool:
     return all(_order(release[1], term[2]) in _HOLDS[term[1]] for term in terms if term is not None)
 
 
-def package_name(package: str) -> str:
-    """The spelling that all variants of a package's name share."""
-    return re.sub(r"[-_.]+", "-", package).lower()
-
-
 def _order(a: str, b: str) -> int:
     """-1, 0 or 1 as `a` is before, at or after `b`; missing numbers are zeros."""
     pairs = zip_longest(map(int, a.split(".")), map(int, b.split(".")), fillvalue=0)

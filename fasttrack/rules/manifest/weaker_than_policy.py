@@ -8,11 +8,11 @@ from fasttrack.case import Case, in_roots
 from fasttrack.change.tree import Tree
 from fasttrack.finding import Level
 from fasttrack.globs import matches
-from fasttrack.manifest.consistency import Fault
+from fasttrack.manifest.consistency import Fault, package_name
 from fasttrack.manifest.model import Manifest
 from fasttrack.policy.model import PathClass, Policy
 from fasttrack.rules.manifest.edited import ManifestRule
-from fasttrack.rules.manifest.version_ranges import in_range, package_name
+from fasttrack.rules.manifest.version_ranges import in_range
 
 BARS = ("kernel_seeds", "stress_iterations", "eval_samples")
 """Floors of the policy that a manifest's `bars` may raise; higher is stricter for each."""

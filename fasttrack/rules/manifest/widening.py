@@ -51,8 +51,9 @@ class Widening(Rule):
     refuses = (
         "A new manifest. In an edited one: another model or weights, a state that lets it run "
         "again, a new root, wiring, waiver or claim, a raised line budget, another switch, a gate "
-        "file, unit, unit input, test, axis, architecture, refusal or removal step less, a lower "
-        "bar, another toolchain, owner or sponsor, a longer lease."
+        "file, unit, unit input, test, axis, architecture, refusal or removal step less, another "
+        "variant table, a lower bar, in a path above `declared` a new unit without an axis or "
+        "architecture of the others, another toolchain, owner or sponsor, a longer lease."
     )
     why = "No measurement can tell whether the path should own, touch or promise more."
     blind = "New points and higher tiers: they owe evidence, and FT304 notes them."
