@@ -30,9 +30,8 @@ def matrix_step(
         The new S [value, key].
     """
     decay = torch.diag(torch.exp(g))  # [key, key]
-    forget = torch.eye(len(k), dtype=s.dtype, device=s.device) - beta * torch.outer(
-        k, k
-    )  # [key, key]
+    identity = torch.eye(len(k), dtype=s.dtype, device=s.device)  # [key, key]
+    forget = identity - beta * torch.outer(k, k)  # [key, key]
     return s @ decay @ forget + beta * torch.outer(v, k)  # [value, key]
 
 
