@@ -165,7 +165,7 @@ def _decode(model: Model, request: Request) -> tuple[int, ...]:
     table = torch.arange(pages)
     one = torch.ones(1, dtype=torch.long)
     logits = model.prefill(torch.tensor(request.prompt), caches, SLOT, table).logits
-    tokens = [_pick(logits[0], request, 0)]
+    tokens = [pick(logits[0], request, 0)]
     for step in range(1, request.max_tokens):
         logits = model.step(
             torch.tensor(tokens[-1:]),
@@ -176,11 +176,11 @@ def _decode(model: Model, request: Request) -> tuple[int, ...]:
             block_table=table[None],
             lengths=one * (len(request.prompt) + step),
         ).logits
-        tokens.append(_pick(logits[0], request, step))
+        tokens.append(pick(logits[0], request, step))
     return tuple(tokens)
 
 
-def _pick(logits: torch.Tensor, request: Request, step: int) -> int:
+def pick(logits: torch.Tensor, request: Request, step: int) -> int:
     """The next token of logits [V].
 
     Raises:

@@ -15,11 +15,12 @@ from click.testing import CliRunner, Result
 
 from fasttrack.errors import InputError
 from fasttrack.manifest.admission import Question
+from kimi_k3.assembly import shard
 from kimi_k3.checkpoint import save_checkpoint
 from kimi_k3.cli import cli
 from kimi_k3.config import tiny
 from kimi_k3.decode.scope import packaged_manifest, refusals
-from kimi_k3.generate import Request, generate
+from kimi_k3.generate import Request, generate, pick
 from kimi_k3.ranks import RankError
 from kimi_k3.reference.context import Context
 from kimi_k3.reference.model import Model
@@ -28,7 +29,6 @@ from kimi_k3.weights import ModelWeights
 from tests.kimi_k3.reference.builders import Server, widened
 
 PROMPT = (1, 2, 3)
-FIRST_EIGHT = [50, 216, 240, 158, 136, 291, 91, 431]
 
 
 def run(*arguments: str) -> Result:
@@ -72,21 +72,20 @@ def test_the_command_of_the_issue_prints_eight_ids_and_what_computed_them() -> N
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
-        ",".join(map(str, FIRST_EIGHT)),
+        ",".join(map(str, answer("--prompt-ids", "1,2,3")["token_ids"])),
         "providers: reference; tp 1, dcp 1; weights: random, seed 0",
     ]
 
 
 def test_the_ids_are_the_greedy_ones_of_the_reference(tiny_weights: ModelWeights) -> None:
-    assert greedy_without_cache(tiny_weights, 4) == FIRST_EIGHT[:4]
+    got = answer("--config", "tiny", "--prompt-ids", "1,2,3", "--max-tokens", "4")
+    assert got["token_ids"] == greedy_without_cache(tiny_weights, 4)
 
 
 @pytest.mark.parametrize(("tp", "dcp"), [(1, 1), (2, 1), (2, 2), (4, 1), (4, 4)])
 def test_in_float64_the_ids_do_not_depend_on_the_split(
     tp: int, dcp: int, tiny_weights: ModelWeights
 ) -> None:
-    from kimi_k3.assembly import shard  # noqa: PLC0415
-
     def share(rank: int) -> ModelWeights:
         return shard(tiny_weights, tiny(), tp, rank)
 
@@ -104,6 +103,8 @@ def test_sixteen_ranks_that_share_the_cache_agree() -> None:
 
 def test_json_says_what_text_says() -> None:
     got = answer("--prompt-ids", "1, 2,3", "--max-tokens", "2", "--tp", "2")
+    text = run("--prompt-ids", "1,2,3", "--max-tokens", "2", "--tp", "2").stdout.splitlines()
+    assert text[1] == "providers: reference; tp 2, dcp 1; weights: random, seed 0"
     assert got == {
         "version": 1,
         "backend": "auto",
@@ -112,7 +113,7 @@ def test_json_says_what_text_says() -> None:
         "dcp": 1,
         "weights": "random",
         "prompt_ids": [1, 2, 3],
-        "token_ids": FIRST_EIGHT[:2],
+        "token_ids": [int(token) for token in text[0].split(",")],
     }
 
 
@@ -122,30 +123,47 @@ def test_a_checkpoint_brings_its_configuration_and_its_weights(
     save_checkpoint(tiny_weights, tmp_path, tiny(), shards=2)
     arguments = ("--prompt-ids", "1,2,3", "--max-tokens", "3", "--seed", "9")
     got = answer("--weights", str(tmp_path), *arguments)
-    assert got["token_ids"] == FIRST_EIGHT[:3]
+    assert got["token_ids"] == greedy_without_cache(tiny_weights, 3)
     assert got["weights"] == str(tmp_path)
-    assert answer(*arguments)["token_ids"] != FIRST_EIGHT[:3]
+    assert answer(*arguments)["token_ids"] != got["token_ids"]
     wrong = problems("--weights", str(tmp_path), "--config", "mini", "--tp", "2", *arguments)
     assert any("want shape [512, 192]" in line for line in wrong)
 
 
-def test_sampling_follows_the_softmax_and_the_seed(tiny_weights: ModelWeights) -> None:
-    def drawn(temperature: float, seed: int) -> int:
-        request = Request((1,), 1, temperature, seed)
-        (token,) = generate(tiny(), lambda _: tiny_weights, request)
-        return token
+def test_the_lowest_id_wins_among_equals() -> None:
+    logits = torch.tensor([-1.0, 2.0, 2.0, -3.0, 2.0])
+    assert pick(logits, Request((0,), 1), 0) == 1
 
-    model = Model(Context(tiny(), stock()), tiny_weights)
-    logits = Server(model, 1, draft=0).prefill(0, [1]).logits[0].double()
-    best = int(logits.argmax())
-    assert [drawn(1e-3, seed) for seed in range(3)] == [best] * 3
-    shares = torch.softmax(logits / 0.4, 0)
-    seeds = 60
-    expected, hits = seeds * float(shares[best]), 0
-    for seed in range(seeds):
-        hits += drawn(0.4, seed) == best
-    assert abs(hits - expected) < 4 * (expected * (1 - float(shares[best]))) ** 0.5
-    assert drawn(0.4, 7) == drawn(0.4, 7)
+
+def test_sampling_follows_the_softmax() -> None:
+    """4,000 draws: counts within four standard deviations of the binomial law, for two
+    temperatures; a softmax of the wrong temperature is tens of them away."""
+    logits = torch.tensor([0.5, -1.0, 2.0, 1.25])
+    for temperature in (0.5, 2.0):
+        request = Request((0,), 1, temperature, seed=3)
+        counts = [0] * 4
+        for step in range(4000):
+            counts[pick(logits, request, step)] += 1
+        weights = [2.718281828459045 ** (float(x) / temperature) for x in logits]
+        for count, weight in zip(counts, weights, strict=True):
+            p = weight / sum(weights)
+            assert abs(count - 4000 * p) < 4 * (4000 * p * (1 - p)) ** 0.5
+
+
+def test_the_seed_and_the_step_decide_what_is_drawn() -> None:
+    logits = torch.zeros(1000)
+
+    def drawn(seed: int) -> list[int]:
+        return [pick(logits, Request((0,), 1, 1.0, seed), step) for step in range(8)]
+
+    assert drawn(1) == drawn(1)
+    assert len({*drawn(1), *drawn(2)}) > 12
+
+
+def test_sampled_tokens_are_the_same_on_every_rank_and_at_every_call() -> None:
+    arguments = ("--prompt-ids", "1,2,3", "--max-tokens", "3", "--temperature", "3", "--tp", "2")
+    assert answer(*arguments) == answer(*arguments)
+    assert answer(*arguments)["token_ids"] != answer(*arguments[:4], "--tp", "2")["token_ids"]
 
 
 def test_the_specialised_backend_is_refused_with_every_reason_of_the_gate() -> None:
@@ -262,8 +280,6 @@ def test_an_unknown_backend_is_a_usage_error_that_names_the_known_ones() -> None
 def test_weights_that_compute_no_numbers_are_refused_on_any_number_of_ranks(
     tiny_weights: ModelWeights,
 ) -> None:
-    from kimi_k3.assembly import shard  # noqa: PLC0415
-
     norm = tiny_weights.norm.clone()
     norm[5] = torch.nan
     broken = replace(tiny_weights, norm=norm)
@@ -272,17 +288,22 @@ def test_weights_that_compute_no_numbers_are_refused_on_any_number_of_ranks(
             generate(tiny(), lambda r, t=tp: shard(broken, tiny(), t, r), Request((1,), 2), tp=tp)  # type: ignore[misc]
 
 
-def test_ranks_with_different_models_do_not_pass_for_one(tiny_weights: ModelWeights) -> None:
-    """Rank 1 has its last norm in another order: its share of the logits is another model's, and
-    yet all ranks see the same logits; with another router they see different ones."""
-    from kimi_k3.assembly import shard  # noqa: PLC0415
-
+def test_shares_of_different_models_do_not_pass_for_one(tiny_weights: ModelWeights) -> None:
     def share(rank: int) -> ModelWeights:
         own = shard(tiny_weights, tiny(), 2, rank)
         return replace(own, lm_head=own.lm_head[:-1]) if rank else own
 
     with pytest.raises(RankError, match=r"rank 0 called all_gather\(float32 \[1, 256\], dim 1\)"):
         generate(tiny(), share, Request((1,), 2), tp=2)
+
+
+def test_ranks_that_pick_different_tokens_are_an_error(
+    tiny_weights: ModelWeights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picks = iter([4, 5])
+    monkeypatch.setattr("kimi_k3.generate.pick", lambda *_: next(picks))
+    with pytest.raises(RankError, match=r"rank 0 generated \(4,\), rank 1 \(5,\)"):
+        generate(tiny(), lambda r: shard(tiny_weights, tiny(), 2, r), Request((1,), 1), tp=2)
 
 
 def test_help_needs_no_torch_and_names_both_backends() -> None:

@@ -250,6 +250,7 @@ def test_as_served_all_ranks_hold_the_same_bits_of_rank_order_sums_near_float64(
             if short in sums:
                 part, rounded = sums[short]
                 terms = [v[hook.removesuffix(short) + part] for v in values]
+                assert all(torch.equal(term.bfloat16().to(term.dtype), term) for term in terms)
                 total = terms[0]
                 for term in terms[1:]:
                     total = total + term
