@@ -41,6 +41,10 @@ def read_config(change: Change, *, folder: str | None, policy_file: Path | None)
     found = folder_name(folder, "--config-dir") if folder else _folder(change)
     if policy_file is not None:
         raw, source = read_file(policy_file), policy_file.name
+        if not folder and f"{found}/{POLICY_NAME}" not in change.base:
+            # A first policy: its folder is the one that the change brings.
+            with needed("pyproject.toml"):
+                found = _folder_of(change, change.head_files, "pyproject.toml")
     else:
         source = f"{change.base_tip[:12]}:{found}/{POLICY_NAME}"
         raw = _policy(change, f"{found}/{POLICY_NAME}", source)
@@ -127,23 +131,21 @@ def moved_folder(change: Change) -> str:
     """Where the configuration would be looked for after the merge, in words, if elsewhere.
 
     Returns:
-        An empty string when the search finds the folder that it finds at the target's tip.
+        An empty string when the search finds the folder that it finds at the target's tip, or
+        when nothing is there yet that could move.
     """
     if not any(
         e.path == "pyproject.toml" or e.path.endswith(f"/{POLICY_NAME}") for e in change.entries
     ):
         return ""
-    tree = judged_or_head(change)
-
-    def pyproject() -> str | None:
-        side = tree.get("pyproject.toml")
-        return None if side is None or side.is_gitlink else change.text(side)
-
+    before = _folder(change)
+    if f"{before}/{POLICY_NAME}" not in change.base:
+        return ""
     try:
-        after = find_folder(lambda path: path in tree, pyproject, "pyproject.toml")
+        after = _folder_of(change, judged_or_head(change), "pyproject.toml")
     except (InputError, FactUnavailable):
         return "nowhere, as pyproject.toml does not say where"
-    return f"in `{after}`" if after != _folder(change) else ""
+    return f"in `{after}`" if after != before else ""
 
 
 def folder_name(named: object, where: str) -> str:
@@ -203,13 +205,16 @@ def _named_folder(text: str, source: str) -> object:
 
 def _folder(change: Change) -> str:
     source = f"{change.base_tip[:12]}:pyproject.toml"
-
-    def pyproject() -> str | None:
-        side = change.base.get("pyproject.toml")
-        return None if side is None else change.text(side)
-
     with needed(source):
-        return find_folder(lambda path: path in change.base, pyproject, source)
+        return _folder_of(change, change.base, source)
+
+
+def _folder_of(change: Change, tree: Tree, source: str) -> str:
+    def pyproject() -> str | None:
+        side = tree.get("pyproject.toml")
+        return None if side is None or side.is_gitlink else change.text(side)
+
+    return find_folder(lambda path: path in tree, pyproject, source)
 
 
 def _policy(change: Change, path: str, source: str) -> bytes:

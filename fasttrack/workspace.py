@@ -58,6 +58,12 @@ class Workspace:
         return {path: load_variant_table(read_file(self.root / path), path) for path in paths}
 
 
+def repository_top(where: Path) -> Path | None:
+    """The directory at or above `where` that holds a working tree; None outside a repository."""
+    here = where.resolve()
+    return next((d for d in (here, *here.parents) if (d / ".git").exists()), None)
+
+
 def open_workspace(root: Path, folder: str | None = None) -> Workspace:
     """Reads the configuration folder of a directory.
 
@@ -68,6 +74,7 @@ def open_workspace(root: Path, folder: str | None = None) -> Workspace:
     Raises:
         InputError: no policy, or problems in policy or manifests, all in one pass.
     """
+    root = root if folder else (repository_top(root) or root)
     name = folder_name(folder, "--config-dir") if folder else _folder(root)
     policy_path = root / name / POLICY_NAME
     if not policy_path.is_file():

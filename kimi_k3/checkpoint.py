@@ -161,7 +161,7 @@ def _index(path: Path) -> Mapping[str, set[str] | None]:
     files: dict[str, set[str] | None] = {}
     problems = []
     for tensor, file in weight_map.items():
-        if not isinstance(file, str) or Path(file).name != file or not file:
+        if not _is_file_name(file):
             want = "the name of a file beside the index"
             problems.append(Problem(f"{where}: {_shown(tensor)}", repr(file)[:80], want))
             continue
@@ -171,6 +171,13 @@ def _index(path: Path) -> Mapping[str, set[str] | None]:
     if problems:
         raise InputError(_shortened(problems))
     return files
+
+
+def _is_file_name(file: object) -> bool:
+    """Whether a value out of an index can name a file beside it."""
+    if not isinstance(file, str) or len(file) > 255 or not file.isprintable():
+        return False  # a lone surrogate or a NUL is not printable, and no path
+    return bool(file) and file != ".." and Path(file).name == file
 
 
 def _index_mismatches(file: str, keys: set[str], indexed: set[str]) -> Iterator[Problem]:

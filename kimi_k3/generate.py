@@ -191,7 +191,8 @@ def pick(logits: torch.Tensor, request: Request, step: int) -> int:
         raise InputError.one("--weights", saw, "weights of which every tensor is finite")
     if request.temperature == 0:
         return int((logits == logits.max()).nonzero()[0, 0])
-    wide = logits.double() / request.temperature  # [V]
+    # The largest becomes 0 before the division, so that no temperature makes it infinite.
+    wide = (logits.double() - logits.max()) / request.temperature  # [V]
     below = torch.softmax(wide, dim=0).cumsum(0)  # [V]
     word = philox(request.seed, np.array([step], dtype=np.uint64))[0, 0]
     drawn = (int(word) + 0.5) / 2**32  # in (0, 1)

@@ -258,7 +258,7 @@ class Sharding:
         return self.vocab_rows * self.rank
 
     def cached_tokens(self, tokens: int) -> int:
-        """How many of a request's tokens this rank caches at most."""
+        """A request's tokens that this rank caches at most, when ranks take tokens one by one."""
         return -(-tokens // self.dcp)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fasttrack.report.backtest_page import backtest_page, false_alarm_sentences
 from fasttrack.report.rule_pages import family_page
 from fasttrack.report.schemas import SCHEMAS, schema_text
 from fasttrack.report.scope_page import scope_page
@@ -24,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 def generated() -> Mapping[str, str]:
     """Path from the repository's root to content."""
     workspace = open_workspace(ROOT)
+    rates, judged = record("docs/backtest/rates.json"), record("docs/backtest/judged.json")
+    sentences = false_alarm_sentences(rates, judged)
     pages = {f"docs/rules/{name}.md": family_page(name) for name in FAMILIES.values()}
     schemas = {f"fasttrack/schemas/{name}.schema.json": schema_text(name) for name in SCHEMAS}
     return (
@@ -32,7 +35,11 @@ def generated() -> Mapping[str, str]:
         | {
             "docs/scope.md": scope_page(workspace.manifests, workspace.config.policy),
             "THIRD_PARTY.md": third_party_page(),
-            "docs/performance.md": performance_page(),
+            "docs/performance.md": filled(
+                "docs/performance.md", performance_table(record("docs/performance.json"))
+            ),
+            "docs/backtest.md": filled("docs/backtest.md", backtest_page(rates, judged)),
+            "fasttrack/rules/false_alarms.json": json.dumps(sentences, indent=1) + "\n",
         }
     )
 
@@ -68,27 +75,32 @@ def third_party_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def performance_page() -> str:
-    """The page as it is, with the table between its marks made from the measured record."""
-    text = (ROOT / "docs/performance.md").read_text("utf-8")
-    record = json.loads((ROOT / "docs/performance.json").read_text("utf-8"))
+def record(path: str) -> dict[str, Any]:
+    """A measured record of the repository."""
+    found: dict[str, Any] = json.loads((ROOT / path).read_text("utf-8"))
+    return found
+
+
+def filled(path: str, table: str) -> str:
+    """A page as it is, with what stands between its marks made anew."""
+    text = (ROOT / path).read_text("utf-8")
     start, end = "<!-- generated: table -->\n", "<!-- end -->"
     before, _, rest = text.partition(start)
-    return f"{before}{start}{performance_table(record)}{end}{rest.partition(end)[2]}"
+    return f"{before}{start}{table}{end}{rest.partition(end)[2]}"
 
 
-def performance_table(record: Mapping[str, Any]) -> str:
+def performance_table(measured: Mapping[str, Any]) -> str:
     """What `python -m tests.bench.check` measured, with the conditions."""
-    machine = record["machine"]
+    machine = measured["machine"]
     lines = [
         f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}, Python "
-        f"{machine['python']}, git {machine['git']}; {record['runs']} rounds; load average "
-        f"{record['load'][0]} before and {record['load'][1]} after.",
+        f"{machine['python']}, git {machine['git']}; {measured['runs']} rounds; load average "
+        f"{measured['load'][0]} before and {measured['load'][1]} after.",
         "",
         "| command | median s | min to max | limit s | processor s | ratio | peak MB | limit MB |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for row in record["rows"]:
+    for row in measured["rows"]:
         cells = [
             row["name"],
             row["median_s"],

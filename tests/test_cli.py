@@ -14,7 +14,7 @@ import pytest
 from fasttrack.cli import main as cli
 from fasttrack.report.schemas import SCHEMAS
 from fasttrack.testing import Repo
-from tests.engine import KERNEL, SHARED, engine, files
+from tests.engine import KERNEL, POLICY, SHARED, engine, files
 
 AS_OF = "--as-of=2026-11-29"
 CHANGES = {
@@ -264,6 +264,7 @@ def test_init_writes_only_new_files(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_every_layout_of_init_gives_a_policy_that_judges(
     tmp_path: Path, layout: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    Repo(tmp_path)
     arguments = ["--root", "pkg/models/foo/", "--root", "pkg/one.py", "--layout", layout]
     (tmp_path / ".github").mkdir()
     (tmp_path / ".github/CODEOWNERS").write_text("* @somebody\n")
@@ -288,16 +289,18 @@ def test_every_layout_of_init_gives_a_policy_that_judges(
 def test_init_writes_nothing_outside_the_repository_and_names_the_option(
     tmp_path: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "repo").mkdir()
+    Repo(tmp_path / "repo")
+    before = set(tmp_path.rglob("*"))
     assert cli.run(["init", "--repo", str(tmp_path / "repo"), *arguments]) == 2
     streams = capsys.readouterr()
     assert said in streams.err
     assert streams.out == ""
-    assert list(tmp_path.rglob("*")) == [tmp_path / "repo"]
+    assert set(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("root", ["engine/policy/", "engine/70b/"])
 def test_init_names_its_manifest_so_that_it_can_be_read(tmp_path: Path, root: str) -> None:
+    Repo(tmp_path)
     assert cli.run(["init", "--repo", str(tmp_path), "--root", root, AS_OF]) == 0
     assert cli.run(["scope", "points", "--repo", str(tmp_path), "--count"]) == 0
 
@@ -329,6 +332,7 @@ def test_scope_docs_prints_nothing_when_a_file_can_not_be_written(
 def test_a_policy_fixture_can_not_bring_the_policy_that_it_tests(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    Repo(tmp_path)
     cli.run(["init", "--repo", str(tmp_path), "--root", "engine/foo/", AS_OF])
     tests = tmp_path / ".github/fasttrack/policy-tests"
     tests.mkdir()
@@ -341,3 +345,48 @@ def test_a_policy_fixture_can_not_bring_the_policy_that_it_tests(
     capsys.readouterr()
     assert cli.run(["policy", "test", "--repo", str(tmp_path)]) == 2
     assert "move it to `change`" in capsys.readouterr().err
+
+
+def test_init_writes_to_the_repositorys_top_and_nowhere_without_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "alone").mkdir()
+    arguments = ["--root", "engine/foo/", "--owner", "a", "--backup", "b", AS_OF]
+    assert cli.run(["init", "--repo", str(tmp_path / "alone"), *arguments]) == 2
+    assert "no git repository" in capsys.readouterr().err
+    Repo(tmp_path / "repo")
+    inside = tmp_path / "repo" / "engine"
+    inside.mkdir()
+    assert cli.run(["init", "--repo", str(inside), *arguments]) == 0
+    said = capsys.readouterr().out
+    assert "note: engine/foo/ is not there yet" in said
+    assert "see that owner, backup and sponsor" in said
+    assert not (inside / ".github").exists()
+    assert cli.run(["scope", "points", "--count", "--repo", str(inside)]) == 0
+
+
+def test_a_first_policy_is_read_where_the_change_puts_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo = Repo(tmp_path / "repo")
+    tip = repo.commit("main", {KERNEL: "BLOCK = 32\n"})
+    lane = {p.replace("manifests/", ".github/fasttrack/"): t for p, t in files().items()}
+    repo.commit("adopt", lane, parent=tip)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(files()[POLICY])
+    assert check(tmp_path / "repo", "adopt", "--policy", str(policy), "--format=json") == 4
+    record = json.loads(capsys.readouterr().out)
+    rules = {f["rule"] for f in record["findings"]}
+    assert "FT324" not in rules
+    assert {"FT119", "FT303"} <= rules
+    assert [m["path"] for m in record["manifests"]] == [".github/fasttrack/foo.yaml"]
+
+
+def test_the_target_that_is_named_is_where_the_change_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo = engine(tmp_path, {"release": {"note": "1"}})
+    main = repo.commit("main", {KERNEL: "BLOCK = 64\n"})
+    repo.commit("topic", {"note": "2"}, parent=main)
+    check(tmp_path, "topic", "--policy-from=release", "--format=json")
+    assert json.loads(capsys.readouterr().out)["budget"]["files"]["used"] == 2

@@ -75,8 +75,8 @@ def _commits(
             raise _no_commit(git, name)
     tips = [oid for oid in (commits[name] for name in targets) if oid]
     tip = commits[policy_from] if policy_from else next(iter(tips), None)
-    # Who names only the tip of the target branch has named the target branch.
-    start = commits[base] if base else next(iter(tips), tip)
+    # Who names the tip of the target branch has named the target branch.
+    start = commits[base] if base else tip
     judged = commits[head]
     if not start or not tip or not judged:
         raise _no_commit(git, target) if target else _no_target(git)

@@ -62,7 +62,8 @@ def command(
     """Judge a change against the target branch's policy.
 
     The change is merge base -> HEAD; policy and base manifests are read from the tip of the
-    target branch (origin/HEAD, else main). Nothing of the change is executed.
+    target branch (origin/HEAD, else main). Only commits are judged, never the working tree, and
+    nothing of the change is executed.
     """
     request = Request(
         repo=repo,

@@ -20,7 +20,7 @@ def fixture_line(result: FixtureResult) -> str:
 def fixtures_summary(results: Sequence[FixtureResult]) -> str:
     """How many fixtures hold."""
     wrong = sum(bool(r.wrong) for r in results)
-    return f"{len(results) - wrong} fixtures hold, {wrong} do not\n"
+    return f"{len(results) - wrong} of {len(results)} fixtures hold\n"
 
 
 def classes_text(workspace: Workspace, paths: Sequence[str]) -> str:

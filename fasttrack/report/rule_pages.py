@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What rules say of themselves: the text of `fasttrack explain` and the pages of `docs/rules/`."""
 
+import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 
 from fasttrack.rules import FAMILIES, RULES, family
 from fasttrack.rules.base import Rule
@@ -12,20 +15,18 @@ _SECTIONS = (
     ("Why", "why"),
     ("How to mend a change", "fix"),
     ("What it cannot see", "blind"),
-    ("False alarms", "false_alarms"),
 )
+_MEASURED = Path(__file__).parents[1] / "rules" / "false_alarms.json"
 
 
 def rule_text(rule: Rule, width: int = 80) -> str:
     """One rule for a terminal."""
     lines = [f"{rule.id} {rule.slug}: {rule.title}", f"level {rule.level.value}, {_waivable(rule)}"]
-    for heading, attribute in _SECTIONS:
+    for heading, words in _sections(rule):
         lines += [
             "",
             heading,
-            *textwrap.wrap(
-                getattr(rule, attribute), width - 2, initial_indent="  ", subsequent_indent="  "
-            ),
+            *textwrap.wrap(words, width - 2, initial_indent="  ", subsequent_indent="  "),
         ]
     return "\n".join(lines) + "\n"
 
@@ -44,9 +45,26 @@ def family_page(name: str) -> str:
     for rule in rules:
         lines += ["", f"## {rule.id} {rule.slug}", "", f"*{_sentence(rule.title)}*", ""]
         lines += [f"Level `{rule.level.value}`, {_waivable(rule)}."]
-        for heading, attribute in _SECTIONS:
-            lines += ["", f"**{heading}.** {_sentence(getattr(rule, attribute))}"]
+        for heading, words in _sections(rule):
+            lines += ["", f"**{heading}.** {_sentence(words)}"]
     return "\n".join(lines) + "\n"
+
+
+def false_alarms(rule: Rule) -> str:
+    """What the backtest of `docs/backtest.md` says about a rule."""
+    return _measured()[rule.id]
+
+
+@cache
+def _measured() -> Mapping[str, str]:
+    sentences: dict[str, str] = json.loads(_MEASURED.read_text(encoding="utf-8"))
+    return sentences
+
+
+def _sections(rule: Rule) -> Iterator[tuple[str, str]]:
+    for heading, attribute in _SECTIONS:
+        yield heading, getattr(rule, attribute)
+    yield "False alarms", false_alarms(rule)
 
 
 def _table(rules: Sequence[Rule]) -> list[str]:

@@ -36,8 +36,6 @@ class Rule(ABC):
     """What the rule cannot see."""
     fix: ClassVar[str]
     """How to mend a change that it reports."""
-    false_alarms: ClassVar[str]
-    """Measured false-alarm rate, with its conditions, or that it was not measured."""
     waivable: ClassVar[bool] = True
     """Whether a manifest's waiver can lift it; rules on trust and policy can not be lifted."""
 

@@ -18,6 +18,10 @@ COMMANDS: Mapping[str, str] = {
 """Command name to its one-line help. Each lives in `kimi_k3/cli/<name>.py` as `command`."""
 
 
+NUMERICS = ("numpy", "safetensors", "torch")
+"""Modules of the extra `reference`; shapes and the gate need none of them."""
+
+
 class LazyGroup(click.Group):
     """A group that imports a command when it is called; `--help` needs none of them."""
 
@@ -54,4 +58,13 @@ def main() -> None:
     except InputError as error:
         for problem in error.problems:
             click.echo(f"kimi-k3: {problem}", err=True)
+        sys.exit(Exit.BAD_INPUT)
+    except ModuleNotFoundError as error:
+        if error.name not in NUMERICS:
+            raise
+        click.echo(
+            f"kimi-k3: saw no {error.name}; want numpy, safetensors and torch; fix: install "
+            "the extra `reference`, such as pip install 'path/to/clone[reference]'",
+            err=True,
+        )
         sys.exit(Exit.BAD_INPUT)

@@ -96,7 +96,7 @@ def command(
     ids = token_ids(prompt)
     if backend == "latency_specialized":
         refuse(Question("cpu", tp, dcp, requests=1, draft=0, context=len(ids) + max_tokens - 1))
-    config = named(name or beside(weights))
+    config = named(beside(weights) if name is None else name)
 
     from kimi_k3.generate import PROVIDERS, Request, generate, weights_source
 
@@ -137,10 +137,18 @@ def token_ids(text: str) -> tuple[int, ...]:
 
 
 def beside(weights: Path | None) -> str:
-    """The configuration that goes with a checkpoint."""
+    """The configuration that goes with a checkpoint.
+
+    Raises:
+        InputError: no `config.json` lies beside it.
+    """
     if weights is None:
         return "tiny"
-    return str(weights if weights.is_dir() else weights.parent)
+    path = (weights if weights.is_dir() else weights.parent) / "config.json"
+    if not path.is_file():
+        want = "one, or --config with the model's"
+        raise InputError.one(f"--weights {weights}", "no config.json beside it", want)
+    return str(path)
 
 
 def refuse(question: Question) -> None:

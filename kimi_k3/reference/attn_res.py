@@ -42,7 +42,7 @@ def update_prefix(r: Rounding, prefix: torch.Tensor, delta: torch.Tensor | None)
 
 
 def score_weight(norm: torch.Tensor, proj: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """W: the norm weight [H] and the projection [1, H] act only through their product."""
+    """The score weight w [H]: norm weight [H] and projection [1, H] act only as their product."""
     return norm.to(dtype) * proj[0].to(dtype)  # [H]
 
 
@@ -53,7 +53,7 @@ def score(s: torch.Tensor, w: torch.Tensor, eps: float) -> torch.Tensor:
 
 
 def mix(logit: torch.Tensor, sources: torch.Tensor) -> torch.Tensor:
-    """M: the raw sources [M, n, H] weighted by softmax(logit [M, n]); returns [M, H]."""
+    """The mix m [M, H]: raw sources [M, n, H] weighted by alpha = softmax(logit [M, n])."""
     alpha = torch.softmax(logit, dim=-1)  # [M, n]
     return ordered_sum(alpha[:, j, None] * sources[:, j] for j in range(sources.shape[1]))
 

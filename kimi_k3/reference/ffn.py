@@ -38,6 +38,7 @@ def gated_ffn(ctx: Context, w: DenseWeights, x: torch.Tensor, name: str) -> torc
     r, tap = ctx.rounding, ctx.tap
     g = r.projection(linear(x, w.gate_proj))  # [M, I]
     u = r.projection(linear(x, w.up_proj))  # [M, I]
+    tap(f"{name}.gate_up", torch.stack([g, u], dim=1))  # [M, 2, I]
     h = tap(f"{name}.hidden", r.activation(situ(ctx.config, g, u)))  # [M, I]
     partial = tap(f"{name}.partial", r.ffn_partial(linear(h, w.down_proj)))  # [M, H]
     return r.reduced(ctx.comm.all_reduce(partial))  # [M, H]

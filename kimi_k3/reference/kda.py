@@ -71,7 +71,7 @@ def conv_silu(taps: torch.Tensor, fresh: torch.Tensor, c: torch.Tensor) -> torch
 
 
 def log_decay(config: K3Config, w: KdaWeights, raw: torch.Tensor) -> torch.Tensor:
-    """G, the log of the decay, from raw [M, h d]; returns [M, h, d]."""
+    """The log decay g [M, h, d] from raw [M, h d]."""
     biased = (raw + w.dt_bias.to(raw.dtype)).unflatten(-1, (-1, config.kda_head_dim))  # [M, h, d]
     a = exp(w.a_log.to(raw.dtype))[:, None]  # [h, 1]
     if config.gate_lower_bound is None:
@@ -106,6 +106,7 @@ def project(ctx: Context, w: KdaWeights, x: torch.Tensor) -> tuple[torch.Tensor,
     gate = tap("kda.gate", r.projection(linear(x, w.g_proj)))  # [M, h d]
     f = tap("kda.f", r.projection(linear(x, w.f_a_proj)))  # [M, d]
     bh = r.projection(linear(x, w.b_proj))  # [M, h]
+    tap("kda.projected", torch.cat([qkv, gate, f, bh], dim=1))  # [M, 4 h d + d + h]
     return qkv, gate, f, bh
 
 

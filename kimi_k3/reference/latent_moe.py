@@ -39,7 +39,7 @@ from kimi_k3.weights import ExpertWeights, MoeWeights
 
 
 def expert(ctx: Context, w: ExpertWeights, e: int, z: torch.Tensor) -> torch.Tensor:
-    """R_e [m, latent] of expert `e` for the rows z [m, latent] that visit it."""
+    """The rows r_e [m, latent] of expert `e` for the z [m, latent] that visit it."""
     r = ctx.rounding
     w13 = decode_mxfp4(w.w13_packed[e], w.w13_scale[e], z.dtype)  # [2 I, latent]
     w2 = decode_mxfp4(w.w2_packed[e], w.w2_scale[e], z.dtype)  # [latent, I]
@@ -50,7 +50,7 @@ def expert(ctx: Context, w: ExpertWeights, e: int, z: torch.Tensor) -> torch.Ten
 
 
 def expert_rows(ctx: Context, w: ExpertWeights, ids: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-    """R_e of every row and slot: ids [M, k] and z [M, latent] to [M, k, latent]."""
+    """The r_e of every row and slot: ids [M, k] and z [M, latent] to [M, k, latent]."""
     rows = z.new_empty(*ids.shape, z.shape[1])  # [M, k, latent]
     for e in ids.unique().tolist():
         row, slot = (ids == e).nonzero(as_tuple=True)

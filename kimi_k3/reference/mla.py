@@ -66,7 +66,7 @@ def split_kv_b(config: K3Config, kv_b: torch.Tensor) -> tuple[torch.Tensor, torc
 
 
 def absorb(qn: torch.Tensor, w_uk: torch.Tensor) -> torch.Tensor:
-    """Ql = W_UK^T qn: [M, h, nope] to [M, h, kv_lora]; qn . (W_UK c) = ql . c."""
+    """The absorbed query ql = W_UK^T qn, since qn . (W_UK c) = ql . c; returns [M, h, kv_lora]."""
     return torch.stack([(row[:, :, None] * w_uk).sum(1) for row in qn])  # [M, h, kv_lora]
 
 
@@ -107,6 +107,7 @@ def latents(ctx: Context, w: MlaWeights, x: torch.Tensor) -> Latents:
     qa = r.projection(linear(x, w.q_a_proj))  # [M, q_lora]
     kv, kr = r.projection(linear(x, w.kv_a_proj)).split([c.kv_lora_rank, rope], dim=1)
     gate = tap("mla.gate", r.projection(linear(x, w.g_proj)))  # [M, h v]
+    tap("mla.projected", torch.cat([qa, kv, kr, gate], dim=1))  # [M, q_lora + kv_row + h v]
     qa = tap("mla.qa", r.mla_normed(rms_norm(qa, w.q_a_layernorm, eps)))  # [M, q_lora]
     kv = tap("mla.c", r.mla_normed(rms_norm(kv, w.kv_a_layernorm, eps)))  # [M, kv_lora]
     kr = tap("mla.kr", kr)  # [M, rope]
@@ -120,7 +121,7 @@ def latents(ctx: Context, w: MlaWeights, x: torch.Tensor) -> Latents:
 def attend_rows(
     ctx: Context, query: torch.Tensor, cache: KvCache, window: PageWindow
 ) -> torch.Tensor:
-    """Z [M, h, kv_lora] of this rank's heads from all ranks' tokens; zeros for padding.
+    """The z [M, h, kv_lora] of this rank's heads from all ranks' tokens; zeros for padding.
 
     `query` [M, h, kv_lora + rope] is in the units of the cache, and so is z until the last line.
     """
@@ -162,7 +163,7 @@ def mla(
 def attend_unabsorbed(
     config: K3Config, w: MlaWeights, qn: torch.Tensor, qr: torch.Tensor, rows: torch.Tensor
 ) -> torch.Tensor:
-    """O [h, v] of one row from per-head keys and values, as prefill computes it.
+    """The o [h, v] of one row from per-head keys and values, as prefill computes it.
 
     The same function as `absorb`, `attend` and W_UV together, with kv_b applied to the cached
     latents instead of to the query. Args: qn [h, nope], qr [h, rope], rows [n, kv_lora + rope].

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two normalisations: RMS over a mean, L2 over a sum."""
+"""The two normalisations: RMS over a mean (spec 2.2 to 2.6), L2 over a sum (spec 2.3).
+
+Both compute in the dtype of `x` and keep it.
+"""
 
 import torch
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Caches and state slots in the layouts that all backends share; the only file that writes them.
 
+Spec 2.3 (state), 2.4 (slots and the convolution window at verify), 2.5 (cache), 3.3 (its shards).
+
 | what | shape | dtype as served |
 |---|---|---|
 | S, the KDA state | [slot, head, value, key] | FP32 |

@@ -28,7 +28,7 @@ class Noisy(Rule):
     """Many notes and one last finding of another level."""
 
     id, slug, title, level = "FT199", "noisy", "no noise", Level.NOTE
-    refuses = why = blind = fix = false_alarms = "nothing"
+    refuses = why = blind = fix = "nothing"
     count = engine.FINDINGS_LIMIT + 1
     last = Level.BLOCK
     unknown = False

@@ -128,6 +128,9 @@ def test_a_checkpoint_brings_its_configuration_and_its_weights(
     assert answer(*arguments)["token_ids"] != got["token_ids"]
     wrong = problems("--weights", str(tmp_path), "--config", "mini", "--tp", "2", *arguments)
     assert any("want shape [512, 192]" in line for line in wrong)
+    (tmp_path / "config.json").unlink()
+    (alone,) = problems("--weights", str(tmp_path), *arguments)
+    assert "no config.json beside it; want one, or --config" in alone
 
 
 def test_the_lowest_id_wins_among_equals() -> None:
@@ -148,6 +151,13 @@ def test_sampling_follows_the_softmax() -> None:
         for count, weight in zip(counts, weights, strict=True):
             p = weight / sum(weights)
             assert abs(count - 4000 * p) < 4 * (4000 * p * (1 - p)) ** 0.5
+
+
+@pytest.mark.parametrize("temperature", [5e-324, 1e-320, 1e-300])
+def test_a_temperature_near_zero_picks_the_most_likely_token(temperature: float) -> None:
+    """Logits divided by a subnormal number are infinite, and infinities have no softmax."""
+    logits = torch.tensor([1.0, 5.0, -3.0, 4.999])
+    assert pick(logits, Request((0,), 1, temperature), 0) == 1
 
 
 def test_the_seed_and_the_step_decide_what_is_drawn() -> None:
@@ -240,6 +250,10 @@ REFUSED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "the full model": (
         ["--prompt-ids", "1", "--config", "full", "--tp", "8"],
         ["GB of weights, state and cache; want at most 17.2 GB, because the only provider is"],
+    ),
+    "a configuration without a name": (
+        ["--prompt-ids", "1", "--config", ""],
+        ["--config: saw ''; want full, tiny, tiny16, mini, or a file"],
     ),
     "another model": (["--prompt-ids", "1", "--config", "large"], ["--config: saw 'large'; want"]),
 }

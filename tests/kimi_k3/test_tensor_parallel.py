@@ -56,13 +56,17 @@ HEADS = {
     *("dense.hidden", "shared.hidden"),
 }
 """A rank has some of the columns: joined along dimension 1."""
+PAIRS = {"dense.gate_up", "shared.gate_up"}
+"""Gate, then up, each divided: joined along dimension 2."""
+PACKED = {"kda.projected", "mla.projected"}
+"""Some columns are divided, some whole on every rank."""
 THIRDS = {"kda.qkv", "kda.conv"}
 """q, k and v side by side, each divided."""
 SUMS = {
     *("attention.partial", "dense.partial", "shared.partial", "moe.latent_partial", "moe.rows"),
 }
 """Every rank has a term of the whole."""
-SAME = (LAYER_HOOKS.keys() | STEP_HOOKS.keys()) - HEADS - THIRDS - SUMS
+SAME = (LAYER_HOOKS.keys() | STEP_HOOKS.keys()) - HEADS - PAIRS - PACKED - THIRDS - SUMS
 """Whole on every rank, with the same bits."""
 
 
@@ -124,11 +128,28 @@ def alone(name: str) -> Trace:
     return play(Model(Context(config, F64), widened(whole_weights(name), torch.float64)))
 
 
-def joined(name: str, parts: Sequence[Tensor]) -> Tensor:
+def joined_packed(hook: str, parts: Sequence[Tensor], config: K3Config) -> Tensor:
+    """Columns q, k, v, g, f, b of KDA, or qa with c and kr, and gate, of MLA."""
+    c, tp = config, len(parts)
+    widths = [*[c.kda_width // tp] * 4, c.kda_head_dim, c.kda_num_heads // tp]
+    whole = 4
+    if hook == "mla.projected":
+        widths, whole = [c.q_lora_rank + c.kv_row, c.mla_width // tp], 0
+    columns = [*zip(*(part.split(widths, dim=1) for part in parts), strict=True)]
+    assert all(bits(own) == bits(columns[whole][0]) for own in columns[whole])
+    columns[whole] = columns[whole][:1]
+    return torch.cat([own for column in columns for own in column], dim=1)
+
+
+def joined(name: str, parts: Sequence[Tensor], config: K3Config) -> Tensor:
     """The whole intermediate that the ranks hold parts of."""
     hook = name.split(".", 2)[2] if name.startswith("layer.") else name
     if hook in HEADS:
         return torch.cat(list(parts), dim=1)
+    if hook in PAIRS:
+        return torch.cat(list(parts), dim=2)
+    if hook in PACKED:
+        return joined_packed(hook, parts, config)
     if hook in THIRDS:
         thirds = zip(*(part.chunk(3, 1) for part in parts), strict=True)
         return torch.cat([torch.cat(third, 1) for third in thirds], 1)
@@ -162,7 +183,7 @@ def test_every_intermediate_of_the_ranks_is_a_part_of_the_whole_one(
     seen = set()
     for index, whole in enumerate(want.steps):
         for hook, value in whole.items():
-            both = joined(hook, [trace.steps[index][hook] for trace in got])
+            both = joined(hook, [trace.steps[index][hook] for trace in got], PRESETS[name]())
             assert distance(both, value) < ANOTHER_ORDER, hook
             if hook.endswith("moe.ids"):
                 assert torch.equal(both, value)
@@ -246,7 +267,7 @@ def test_as_served_all_ranks_hold_the_same_bits_of_rank_order_sums_near_float64(
         for hook in values[0]:
             short = hook.split(".", 2)[2] if hook.startswith("layer.") else hook
             if short in SAME:
-                joined(hook, [v[hook] for v in values])
+                joined(hook, [v[hook] for v in values], PRESETS[name]())
             if short in sums:
                 part, rounded = sums[short]
                 terms = [v[hook.removesuffix(short) + part] for v in values]

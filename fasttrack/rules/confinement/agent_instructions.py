@@ -22,7 +22,6 @@ class AgentInstructions(ListedPaths):
     )
     blind = "Instructions in other files that an agent happens to read; FT117 shows hidden ones."
     fix = "send it as a change of its own for ordinary review"
-    false_alarms = "not measured yet"
     listing = Listing(
         names=frozenset(
             {

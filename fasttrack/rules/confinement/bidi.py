@@ -9,7 +9,7 @@ from fasttrack.finding import Finding, Level
 from fasttrack.rules.base import EntryRule
 from fasttrack.rules.confinement.characters import BIDI, named
 from fasttrack.rules.confinement.programs import is_program
-from fasttrack.rules.confinement.readable import added_text
+from fasttrack.rules.confinement.readable import added_text, counted
 
 
 class Bidi(EntryRule):
@@ -30,7 +30,7 @@ class Bidi(EntryRule):
     )
     blind = "The same characters written as escapes (`\\u202e`), which are harmless to readers."
     fix = "write the character as an escape, such as `\\u202e`"
-    false_alarms = "not measured yet"
+    waivable = False
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Searches the added lines of one program."""
@@ -41,7 +41,7 @@ class Bidi(EntryRule):
         yield self.finding(
             path=entry.path,
             line=lines[0].number,
-            saw=f"{named(first)} in {len(lines)} added lines",
+            saw=f"{named(first)} in {counted(len(lines))}",
             want="no bidirectional controls",
             content="\n".join(line.text for line in lines),
         )

@@ -28,7 +28,6 @@ class Binary(EntryRule):
     )
     blind = "Binary data written as text, such as base64; FT113 shows its long lines."
     fix = "commit the source that it is made from, in UTF-8"
-    false_alarms = "not measured yet"
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Looks at one file's bytes."""

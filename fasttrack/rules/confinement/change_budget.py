@@ -23,7 +23,6 @@ class ChangeBudget(Rule):
     why = "Past some size nobody sees what does not belong."
     blind = "How dense the lines are."
     fix = "split the change into several that each stand alone"
-    false_alarms = "not measured yet"
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Compares both amounts with the policy."""

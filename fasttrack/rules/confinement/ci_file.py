@@ -21,7 +21,6 @@ class CiFile(ListedPaths):
     why = "It decides which tests run on this very change, with which secrets, on which machines."
     blind = "Scripts that a workflow calls, unless the policy puts them in the class `ci`."
     fix = "send it as a change of its own for ordinary review"
-    false_alarms = "not measured yet"
     listing = Listing(
         names=frozenset({"action.yml", "action.yaml", "jenkinsfile"}),
         paths=(

@@ -19,7 +19,6 @@ class DependencyFiles(ListedPaths):
     why = "A package runs its own code at install and import, and no line of it is in the change."
     blind = "Packages that a script installs, and `pyproject.toml` and `setup.py`, which are FT122."
     fix = "send it as a change of its own for ordinary review"
-    false_alarms = "not measured yet"
     listing = Listing(
         names=frozenset(
             {

@@ -43,7 +43,6 @@ class Generated(EntryRule):
     )
     blind = "Generated code without a notice and with short lines."
     fix = "commit the generator and its input, and generate at build time"
-    false_alarms = "not measured yet"
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Looks at one path's class, and at one file's first and longest lines."""

@@ -22,6 +22,5 @@ class GitAttributes(ListedPaths):
         "`.gitignore`, on purpose: it changes no tracked byte and hides none of them from a diff."
     )
     fix = "send the attributes as a change of their own for ordinary review"
-    false_alarms = "not measured yet"
     listing = Listing(names=frozenset({".gitattributes", ".lfsconfig"}))
     noun = "a file that tells git how to treat others"

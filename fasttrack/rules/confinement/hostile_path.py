@@ -39,7 +39,7 @@ class HostilePath(EntryRule):
     )
     blind = "Paths that were there before; they can still be mended and deleted."
     fix = "git mv the file to a plain name"
-    false_alarms = "not measured yet"
+    waivable = False
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Reports the first fault of one new path."""

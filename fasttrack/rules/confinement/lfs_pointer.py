@@ -25,7 +25,6 @@ class LfsPointer(EntryRule):
     why = "The content is on a server and not in the change: no rule and no digest sees it."
     blind = "Other stores that replace content by a reference of their own form."
     fix = "commit the file itself, or let the code fetch it by digest"
-    false_alarms = "not measured yet"
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Looks at the first bytes of one small file."""

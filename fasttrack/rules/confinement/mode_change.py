@@ -7,7 +7,7 @@ from fasttrack.case import Case
 from fasttrack.change.tree import Entry
 from fasttrack.finding import Finding, Level
 from fasttrack.rules.base import EntryRule
-from fasttrack.rules.confinement.readable import is_regular
+from fasttrack.rules.confinement.readable import is_python, is_regular, text_of
 
 PLAIN_MODE = "100644"
 
@@ -21,7 +21,8 @@ class ModeChange(EntryRule):
     level = Level.ROUTE
     refuses = (
         "A file that is added with a mode other than 100644, or whose mode changes between "
-        "plain and executable. Links and submodules are FT104 and FT105."
+        "plain and executable, unless a Python file becomes plain that has no `#!` line and could "
+        "not be run by its name. Links and submodules are FT104 and FT105."
     )
     why = (
         "An executable file is meant to be run by hand or by a hook. A mode changes no line, so a "
@@ -29,19 +30,25 @@ class ModeChange(EntryRule):
     )
     blind = "Files that are run without being executable, as `python FILE` does."
     fix = "git update-index --chmod=-x PATH"
-    false_alarms = "not measured yet"
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Reports one unusual or changed mode."""
-        del case
         if not is_regular(entry.new) or (entry.old.present and not is_regular(entry.old)):
             return
         if entry.added and entry.new.mode != PLAIN_MODE:
             saw = f"a new file with mode {entry.new.mode}"
-        elif entry.mode_changed:
+        elif entry.mode_changed and not _was_never_run(case, entry):
             saw = f"mode {entry.old.mode} became {entry.new.mode}"
         else:
             return
         yield self.finding(
             path=entry.path, saw=saw, want=f"mode {PLAIN_MODE}, or no change of mode"
         )
+
+
+def _was_never_run(case: Case, entry: Entry) -> bool:
+    """Whether a Python file loses a bit that was of no use, because no interpreter is named."""
+    if entry.new.mode != PLAIN_MODE or not is_python(entry.path):
+        return False
+    texts = [text_of(case, side) for side in (entry.old, entry.new)]
+    return all(text is not None and not text.startswith("#!") for text in texts)

@@ -71,7 +71,6 @@ class NewImport(Rule):
     why = "An import runs the package's code, with all rights, in the process that serves."
     blind = "Names that are computed, includes of C++ and CUDA files, and what packages import."
     fix = "use what is there already, or add the package to the policy's `imports` first"
-    false_alarms = "not measured yet"
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Collects imports of changed root files and takes away what was there."""
@@ -99,7 +98,7 @@ class NewImport(Rule):
                 line=where.line,
                 saw=f"a new third-party import `{name}`, one of {len(new)}",
                 want=f"at most {limit} new packages",
-                content=name,
+                content=f"{name} {entry.new.oid}",
             )
 
 

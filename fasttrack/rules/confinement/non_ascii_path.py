@@ -24,7 +24,6 @@ class NonAsciiPath(EntryRule):
     )
     blind = "ASCII look-alikes such as `l` and `1`. Bytes that are no UTF-8 at all are FT109."
     fix = "git mv the file to an ASCII name"
-    false_alarms = "not measured yet"
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Reports the first such character of one new path."""

@@ -27,7 +27,6 @@ class OversizedFile(EntryRule):
     why = "It stays in every clone for ever, and nobody reads it."
     blind = "Many files that are each within the budget; FT125 counts those."
     fix = "split the file, or keep the data outside the repository"
-    false_alarms = "not measured yet"
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Compares one file's size, without reading it."""

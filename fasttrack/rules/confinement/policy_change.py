@@ -18,7 +18,6 @@ class PolicyChange(ListedPaths):
     why = "It decides who is trusted and what every later change owes; people decide that."
     blind = "What the new policy would let through; `fasttrack policy test` shows it."
     fix = "send it alone, with the approvals that `approvals.policy_changes` asks for"
-    false_alarms = "not measured yet"
     waivable = False
     listing = Listing()
     noun = "a file of policy, keys or code owners"

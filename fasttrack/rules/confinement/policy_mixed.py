@@ -34,7 +34,6 @@ class PolicyMixed(Rule):
         "policy of a repository may come with its manifest: there is no older one to talk past."
     )
     fix = "move the policy change to a branch of its own and merge it first"
-    false_alarms = "not measured yet"
     waivable = False
 
     def check(self, case: Case) -> Iterator[Finding]:

@@ -64,7 +64,6 @@ class ProtectedRename(Rule):
         "line, and copies whose original stays."
     )
     fix = "leave the content in its tree, or send the move for ordinary review"
-    false_alarms = "not measured yet"
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Reports one finding for each path that moved content arrives at."""

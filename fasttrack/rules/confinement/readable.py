@@ -65,3 +65,8 @@ def reversed_entry(entry: Entry) -> Entry:
 def is_python(path: str) -> bool:
     """Whether a path's name says Python source."""
     return fold(path).endswith(PYTHON_SUFFIXES)
+
+
+def counted(lines: int) -> str:
+    """`1 added line`, `2 added lines`."""
+    return f"{lines} added line" if lines == 1 else f"{lines} added lines"

@@ -31,7 +31,6 @@ class RebaseNeeded(Rule):
     )
     blind = "Merges that are clean line by line and wrong in meaning."
     fix = "git rebase onto the target branch, then check again"
-    false_alarms = "not measured yet"
     waivable = False
 
     def check(self, case: Case) -> Iterator[Finding]:

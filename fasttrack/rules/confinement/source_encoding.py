@@ -35,7 +35,6 @@ class SourceEncoding(EntryRule):
     )
     blind = "Python that is not in a file named `.py`, `.pyi` or `.pyw`."
     fix = "save the file as UTF-8 and delete the declaration"
-    false_alarms = "not measured yet"
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Reads the declaration as Python does: line one, or two after a blank or a comment."""

@@ -29,7 +29,6 @@ class Submodule(EntryRule):
     fix = (
         "bring the files that are needed into the roots, or send the submodule for ordinary review"
     )
-    false_alarms = "not measured yet"
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Reports one submodule commit or the list of submodules."""

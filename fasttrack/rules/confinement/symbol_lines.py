@@ -58,7 +58,7 @@ def surroundings(source: str, symbols: Sequence[str]) -> Surroundings:
         FactUnavailable: the file does not parse, or its lines can not be counted.
     """
     source = source.removeprefix("\ufeff")
-    tree = _parse(source)
+    tree = parsed(source)
     rows = source.split("\n")
     found = {symbol: list(_defining(tree.body, symbol.split("."))) for symbol in symbols}
     marks: dict[int, Row] = {}
@@ -77,7 +77,12 @@ def surroundings(source: str, symbols: Sequence[str]) -> Surroundings:
     return Surroundings({symbol: len(found[symbol]) for symbol in symbols}, tuple(left))
 
 
-def _parse(source: str) -> ast.Module:
+def parsed(source: str) -> ast.Module:
+    """The syntax tree of a text whose lines are those that Python counts.
+
+    Raises:
+        FactUnavailable: it does not parse within bounds, or a line ends in CR alone.
+    """
     if "\r" in source.replace("\r\n", "\n"):
         raise FactUnavailable("a carriage return without a line feed: its lines are ambiguous")
     imports_of(source)  # refuses what can not be parsed within bounds

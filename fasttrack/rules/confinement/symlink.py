@@ -32,7 +32,6 @@ class Symlink(EntryRule):
     )
     blind = "Links that existed before, and chains through them."
     fix = "put a regular file there"
-    false_alarms = "not measured yet"
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Reports one link, or one path that stops being one."""

@@ -34,7 +34,6 @@ class TestSettings(ListedPaths):
     )
     blind = "Names that a test file computes, and what it patches when it is imported."
     fix = "send it as a change of its own for ordinary review"
-    false_alarms = "not measured yet"
     listing = Listing(
         names=frozenset(
             {

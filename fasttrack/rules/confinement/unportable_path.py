@@ -35,7 +35,6 @@ class UnportablePath(EntryRule):
     )
     blind = "Limits on the length of a whole path, which depend on where the clone is."
     fix = "git mv the file to a plain name"
-    false_alarms = "not measured yet"
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Reports the first such name of one new path."""

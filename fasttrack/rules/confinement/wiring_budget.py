@@ -25,7 +25,6 @@ class WiringBudget(Rule):
     why = "Wiring is what a maintainer reads line by line; its promise is that it fits on a page."
     blind = "How much one line does."
     fix = "move logic into the roots and leave only the call in the shared file"
-    false_alarms = "not measured yet"
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Adds up the changed lines, file by file."""

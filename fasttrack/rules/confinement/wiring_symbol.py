@@ -37,7 +37,6 @@ class WiringSymbol(EntryRule):
         "rule answers 'could not tell'."
     )
     fix = "keep the edit inside the wired symbol, or ask for a wider one in a policy change"
-    false_alarms = "not measured yet"
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Compares what surrounds the symbols on both sides."""

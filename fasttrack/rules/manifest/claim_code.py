@@ -66,7 +66,6 @@ class ClaimCode(EntryRule):
         "and every point past a bound; that decides."
     )
     fix = "ask `fasttrack.manifest.admission` instead of comparing"
-    false_alarms = "not measured yet"
 
     def entries(self, case: Case) -> Iterator[Entry]:
         """The Python files among the gates."""

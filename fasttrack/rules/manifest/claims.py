@@ -39,7 +39,6 @@ class Claims(ManifestRule):
     )
     blind = "Whether the figure is true; FT5xx compares it with signed measurements."
     fix = "claim what a region holds, or add the hardware's bandwidth to the policy first"
-    false_alarms = "not measured yet"
 
     def faults(self, case: Case, manifest: Manifest, tree: Tree) -> Iterator[Fault]:
         """Looks at every claim."""

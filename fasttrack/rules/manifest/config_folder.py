@@ -25,7 +25,6 @@ class ConfigFolder(Rule):
     )
     blind = "Folders that are named by option."
     fix = "leave the folder, or move policy and manifests in a change of their own"
-    false_alarms = "not measured yet"
     waivable = False
 
     def check(self, case: Case) -> Iterator[Finding]:

@@ -26,7 +26,6 @@ class EvalTasks(ManifestRule):
     why = "Whoever runs the evaluation would pick the task, after seeing which ones pass."
     blind = "Whether the tasks are hard enough to notice a wrong kernel."
     fix = "name the tasks, their samples and their largest drop under `evidence.evals`"
-    false_alarms = "not measured yet"
 
     def faults(self, case: Case, manifest: Manifest, tree: Tree) -> Iterator[Fault]:
         """Looks for tasks once, for every region that needs them."""

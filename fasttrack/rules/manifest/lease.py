@@ -27,7 +27,6 @@ class Lease(ManifestRule):
     why = "Somebody answers for the path until that day. After it, nobody does."
     blind = "Whether the owner still works on it; the decision asks."
     fix = "renew the lease in a change of its own, or remove the path"
-    false_alarms = "not measured yet"
     waivable = False
 
     def check(self, case: Case) -> Iterator[Finding]:

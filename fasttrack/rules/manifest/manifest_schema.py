@@ -30,7 +30,6 @@ class ManifestSchema(Rule):
     )
     blind = "Whether a manifest that parses is true."
     fix = "fasttrack schema manifest; mend the lines named"
-    false_alarms = "not measured yet"
     waivable = False
 
     def check(self, case: Case) -> Iterator[Finding]:

@@ -26,7 +26,6 @@ class NamedWeights(ManifestRule):
     why = "An evaluation without named weights says nothing about the weights that are served."
     blind = "Whether the weights exist; the evaluation's statement names what it loaded."
     fix = "write the revision or digest of the weights, or a lower tier"
-    false_alarms = "not measured yet"
 
     def faults(self, case: Case, manifest: Manifest, tree: Tree) -> Iterator[Fault]:
         """Looks at the weights once, for every region that needs them."""

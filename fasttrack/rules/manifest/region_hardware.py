@@ -31,7 +31,6 @@ class RegionHardware(ManifestRule):
     )
     blind = "Memory: whether the weights fit."
     fix = "lower `tensor_parallel`, or the tier"
-    false_alarms = "not measured yet"
 
     def faults(self, case: Case, manifest: Manifest, tree: Tree) -> Iterator[Fault]:
         """Looks at every region; unknown hardware is FT302's."""

@@ -27,7 +27,6 @@ class RegionOverlap(ManifestRule):
     )
     blind = "Regions of two manifests; their roots are disjoint (FT306), their scopes need not be."
     fix = "cut one of the regions so that the point named lies in the other alone"
-    false_alarms = "not measured yet"
 
     def faults(self, case: Case, manifest: Manifest, tree: Tree) -> Iterator[Fault]:
         """Compares every two regions."""

@@ -29,7 +29,6 @@ class RemovalReach(ManifestRule):
     why = "The removal of an expired path is proposed by a machine, and it deletes what is listed."
     blind = "Tests and documents of others; the removal's own change is read as well."
     fix = "list the path's own files and folders one by one"
-    false_alarms = "not measured yet"
 
     def faults(self, case: Case, manifest: Manifest, tree: Tree) -> Iterator[Fault]:
         """Looks at the files under every entry that reaches beyond the roots."""

@@ -41,7 +41,6 @@ class RootOverlap(Rule):
     )
     blind = "Code that one path imports from another; FT2xx looks at that."
     fix = "give the directory to one of the manifests"
-    false_alarms = "not measured yet"
     waivable = False
 
     def check(self, case: Case) -> Iterator[Finding]:

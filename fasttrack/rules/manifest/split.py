@@ -23,7 +23,6 @@ class Split(Rule):
     why = "The terms are agreed before there is code that somebody wants to get in."
     blind = "Code that was put under the future roots before, in an ordinary review."
     fix = "send the manifest first, and the code when it is merged"
-    false_alarms = "not measured yet"
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Looks for files in the roots of new manifests."""

@@ -33,7 +33,6 @@ class Sponsor(ManifestRule):
     why = "When the path breaks at night, a name in this file is called."
     blind = "Whether the person exists and agreed; the decision asks the sponsor."
     fix = "write the name of somebody who has agreed"
-    false_alarms = "not measured yet"
     waivable = False
 
     def faults(self, case: Case, manifest: Manifest, tree: Tree) -> Iterator[Fault]:

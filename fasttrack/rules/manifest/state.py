@@ -28,7 +28,6 @@ class State(Rule):
     )
     blind = "Revocations in the signed file that operators mount; those reach deployments alone."
     fix = "repair the path in an ordinary review that also decides about its state"
-    false_alarms = "not measured yet"
     waivable = False
 
     def check(self, case: Case) -> Iterator[Finding]:

@@ -31,7 +31,6 @@ class SwitchPoints(ManifestRule):
     )
     blind = "Whether the kernel dispatches by the table; the unit's tests show that."
     fix = "copy the rows of the table into `switch_points`"
-    false_alarms = "not measured yet"
 
     def subjects(self, case: Case) -> Iterator[Subject]:
         """Manifests that are edited themselves or through a variant table."""

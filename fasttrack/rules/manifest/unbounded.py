@@ -50,7 +50,6 @@ class Unbounded(ManifestRule):
         "How long one point takes. A `declared` region owes nothing and may be as wide as it likes."
     )
     fix = "fasttrack scope points --count; split the region, or take values off the axis named"
-    false_alarms = "not measured yet"
 
     def check(self, case: Case) -> Iterator[Finding]:
         """The limit where manifest or table change; points that can not be listed everywhere."""

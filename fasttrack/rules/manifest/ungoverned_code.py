@@ -28,7 +28,6 @@ class UngovernedCode(Rule):
     )
     blind = "Whether something still imports the code."
     fix = "delete the files with the manifest, or let the maintainers take the code over"
-    false_alarms = "not measured yet"
     waivable = False
 
     def check(self, case: Case) -> Iterator[Finding]:

@@ -29,7 +29,6 @@ class UnitArchs(ManifestRule):
     )
     blind = "Whether a kernel of a compatible architecture would run there."
     fix = "let `archs` and the regions' hardware name the same architectures"
-    false_alarms = "not measured yet"
 
     def faults(self, case: Case, manifest: Manifest, tree: Tree) -> Iterator[Fault]:
         """Compares each unit with all regions; unknown hardware is FT302's."""

@@ -39,7 +39,6 @@ class UnitFiles(ManifestRule):
     )
     blind = "Whether the unit that owns a file is the right one; imports are followed anyway."
     fix = "name the file in its unit, or take the pattern out"
-    false_alarms = "not measured yet"
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Whole manifests where they are edited, else what the change adds and deletes."""

@@ -34,7 +34,6 @@ class Waivers(ManifestRule):
         "merged before the change that needs it."
     )
     fix = "copy rule, path and fingerprint from the finding's JSON"
-    false_alarms = "not measured yet"
     waivable = False
 
     def faults(self, case: Case, manifest: Manifest, tree: Tree) -> Iterator[Fault]:

@@ -40,7 +40,6 @@ class WeakerThanPolicy(ManifestRule):
     )
     blind = "What the target branch's manifest already says: the policy's own change shows that."
     fix = "narrow the manifest, or change the policy first, in a change of its own"
-    false_alarms = "not measured yet"
     waivable = False
 
     def faults(self, case: Case, manifest: Manifest, tree: Tree) -> Iterator[Fault]:

@@ -58,7 +58,6 @@ class Widening(Rule):
     why = "No measurement can tell whether the path should own, touch or promise more."
     blind = "New points and higher tiers: they owe evidence, and FT304 notes them."
     fix = "leave the widening out, or let a maintainer read it"
-    false_alarms = "not measured yet"
     waivable = False
 
     def check(self, case: Case) -> Iterator[Finding]:

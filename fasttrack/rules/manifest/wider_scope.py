@@ -37,7 +37,6 @@ class WiderScope(Rule):
         "nothing, if the wider scope is meant and only noted; the evidence it owes is listed with "
         "the verdict. Else add the axis to the units that it may change"
     )
-    false_alarms = "not measured yet"
 
     def check(self, case: Case) -> Iterator[Finding]:
         """One note per wider region; a new manifest is FT303's."""

@@ -16,6 +16,7 @@ from kimi_k3.reference.hooks import LAYER_HOOKS, STEP_HOOKS, Recorder
 from kimi_k3.reference.model import Model
 from kimi_k3.reference.state import FP8, Caches, KdaState, KvCache
 from kimi_k3.rounding import POINTS, Rounding, exact, specialized, stock
+from kimi_k3.weights import DenseWeights, KdaWeights
 from tests.kimi_k3.reference import second
 from tests.kimi_k3.reference.builders import Server, model_weights, odd, widened
 
@@ -229,6 +230,28 @@ def test_a_step_records_every_documented_intermediate_and_no_other() -> None:
     sources = [len(recorder.values[f"layer.{i}.attn_res.logit"][0]) for i in range(6)]
     assert sources == [odd().num_saved_blocks(i) + 1 for i in range(6)] == [1, 2, 2, 3, 3, 4]
     assert len(recorder.values["final.logit"][0]) == odd().num_blocks + 1 == 4
+
+
+def test_a_packed_projection_is_one_product_of_the_packed_weights() -> None:
+    """Each fused projection kernel has one hook to be compared with."""
+    alone, recorder = model(exact(torch.float64)), Recorder()
+    Server(alone, 1, draft=2).step([[3, 8, 1]], [3], [1], tap=recorder)
+    for index, layer in enumerate(alone.weights.layers):
+        of = {
+            name: recorder.values[f"layer.{index}.{name}"] for name in ("attn_res.x", "ffn_res.y")
+        }
+        a, ffn = layer.attention, layer.ffn
+        if isinstance(a, KdaWeights):
+            kind, rows = "kda", [a.q_proj, a.k_proj, a.v_proj, a.g_proj, a.f_a_proj, a.b_proj]
+        else:
+            kind, rows = "mla", [a.q_a_proj, a.kv_a_proj, a.g_proj]
+        want = of["attn_res.x"] @ torch.cat(rows).double().T
+        got = recorder.values[f"layer.{index}.{kind}.projected"]
+        assert torch.allclose(got, want, rtol=1e-12, atol=1e-12)
+        kind, glu = ("dense", ffn) if isinstance(ffn, DenseWeights) else ("shared", ffn.shared)
+        want = of["ffn_res.y"] @ torch.cat([glu.gate_proj, glu.up_proj]).double().T
+        got = recorder.values[f"layer.{index}.{kind}.gate_up"]
+        assert torch.allclose(got.flatten(1), want, rtol=1e-12, atol=1e-12)
 
 
 def test_a_step_refuses_requests_that_are_padding_for_one_kind_of_layer_only() -> None:
