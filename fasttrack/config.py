@@ -212,7 +212,7 @@ def _folder(change: Change) -> str:
 def _folder_of(change: Change, tree: Tree, source: str) -> str:
     def pyproject() -> str | None:
         side = tree.get("pyproject.toml")
-        return None if side is None or side.is_gitlink else change.text(side)
+        return None if side is None else change.text(side)
 
     return find_folder(lambda path: path in tree, pyproject, source)
 

@@ -142,6 +142,7 @@ def moe_activations(s: Sharding, _load: Load) -> tuple[Activation, ...]:
         ("moe.z", (latent,), bf16, "2.6 z", 0),
         ("moe.mx_z", (latent,), fp8, "2.6 z in MXFP8", 0),
         ("moe.mx_z_scale", (c.latent_groups,), u8, "2.6 z in MXFP8", 0),
+        ("moe.hidden", (k, s.expert_width), bf16, "2.6 h", s.expert_partition),
         ("moe.mx_hidden", (k, s.expert_width), fp8, "2.6 h", s.expert_partition),
         ("moe.mx_hidden_scale", (k, live_groups), u8, "2.6 h", s.w2_groups),
         ("moe.rows", (k, latent), bf16, "2.6 r_e", 0),

@@ -58,6 +58,7 @@ LAYER_HOOKS = {
     "moe.ids": "[M, k] picked experts, best first",
     "moe.weights": "[M, k] their weights",
     "moe.z": "[M, latent] W_down y",
+    "moe.hidden": "[M, k, I] h of this rank's slice of each picked expert",
     "moe.rows": "[M, k, latent] r_e of this rank's slice of each picked expert",
     "moe.latent_partial": "[M, latent] this rank's weighted sum of rows",
     "moe.latent": "[M, latent] L: the sum over ranks",

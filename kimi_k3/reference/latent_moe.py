@@ -5,7 +5,7 @@ Spec 2.6. Routed experts have MXFP4 weights (`kimi_k3.mxfp4`); all else is BF16.
 
     logits   = W_r y;   ids, weight = route(logits, bias)       see `router`
     z        = bf16(W_down y)
-    r_e      = W2_e situ( W1_e z, W3_e z )                      for each picked e
+    h        = situ( W1_e z, W3_e z );   r_e = W2_e h           for each picked e
     L        = sum_e weight_e r_e, over experts in slot order, then over ranks
     n        = bf16(RMSNorm(L))                                 of the fully reduced L
     routed   = W_up n
@@ -18,6 +18,7 @@ Spec 2.6. Routed experts have MXFP4 weights (`kimi_k3.mxfp4`); all else is BF16.
 | logits | [M, E] | FP32 |
 | ids, weight | [M, k] | int64, compute |
 | z, L, n | [M, latent] | BF16 values |
+| h | [M, k, I] | BF16 or MXFP8 values |
 | r_e | [M, k, latent] | BF16 values |
 
 Rounding points: `router_logits`, `router_weight`, `latent`, `expert_input`, `expert_gate_up`,
@@ -38,23 +39,30 @@ from kimi_k3.reference.router import route
 from kimi_k3.weights import ExpertWeights, MoeWeights
 
 
-def expert(ctx: Context, w: ExpertWeights, e: int, z: torch.Tensor) -> torch.Tensor:
-    """The rows r_e [m, latent] of expert `e` for the z [m, latent] that visit it."""
+def expert_hidden(ctx: Context, w: ExpertWeights, e: int, z: torch.Tensor) -> torch.Tensor:
+    """The hidden rows [m, I] of expert `e` for the z [m, latent] that visit it."""
     r = ctx.rounding
     w13 = decode_mxfp4(w.w13_packed[e], w.w13_scale[e], z.dtype)  # [2 I, latent]
-    w2 = decode_mxfp4(w.w2_packed[e], w.w2_scale[e], z.dtype)  # [latent, I]
     w1, w3 = w13.chunk(2)  # [I, latent] each
     g, u = r.expert_gate_up(linear(z, w1)), r.expert_gate_up(linear(z, w3))  # [m, I] each
-    h = r.expert_hidden(situ(ctx.config, g, u))  # [m, I]
-    return r.expert_row(linear(h, w2))  # [m, latent]
+    return r.expert_hidden(situ(ctx.config, g, u))  # [m, I]
+
+
+def expert_out(ctx: Context, w: ExpertWeights, e: int, h: torch.Tensor) -> torch.Tensor:
+    """The rows r_e [m, latent] of expert `e` for its hidden rows h [m, I]."""
+    w2 = decode_mxfp4(w.w2_packed[e], w.w2_scale[e], h.dtype)  # [latent, I]
+    return ctx.rounding.expert_row(linear(h, w2))  # [m, latent]
 
 
 def expert_rows(ctx: Context, w: ExpertWeights, ids: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
     """The r_e of every row and slot: ids [M, k] and z [M, latent] to [M, k, latent]."""
+    hidden = z.new_empty(*ids.shape, w.w2_packed.shape[2] * 2)  # [M, k, I]
     rows = z.new_empty(*ids.shape, z.shape[1])  # [M, k, latent]
     for e in ids.unique().tolist():
         row, slot = (ids == e).nonzero(as_tuple=True)
-        rows[row, slot] = expert(ctx, w, e, z[row])
+        hidden[row, slot] = expert_hidden(ctx, w, e, z[row])
+        rows[row, slot] = expert_out(ctx, w, e, hidden[row, slot])
+    ctx.tap("moe.hidden", hidden)
     return rows
 
 

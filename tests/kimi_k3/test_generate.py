@@ -24,7 +24,7 @@ from kimi_k3.generate import Request, generate, pick
 from kimi_k3.ranks import RankError
 from kimi_k3.reference.context import Context
 from kimi_k3.reference.model import Model
-from kimi_k3.rounding import exact, stock
+from kimi_k3.rounding import Rounding, exact, stock
 from kimi_k3.weights import ModelWeights
 from tests.kimi_k3.reference.builders import Server, widened
 
@@ -49,15 +49,16 @@ def problems(*arguments: str) -> list[str]:
     return [str(problem) for problem in done.exception.problems]
 
 
-def greedy_without_cache(weights: ModelWeights, count: int, rounding: str = "stock") -> list[int]:
-    """Each token from a fresh prefill of everything before it."""
-    policy = stock() if rounding == "stock" else exact(torch.float64)
+def greedy_without_cache(
+    weights: ModelWeights, count: int, policy: Rounding
+) -> tuple[list[int], torch.Tensor]:
+    """Each token from a fresh prefill of everything before it, and the logits it came from."""
     model = Model(Context(tiny(), policy), widened(weights, policy.compute))
-    tokens = list(PROMPT)
+    tokens, rows = list(PROMPT), []
     for _ in range(count):
-        logits = Server(model, 1, draft=0).prefill(0, tokens).logits[0]
-        tokens.append(int(logits.argmax()))
-    return tokens[len(PROMPT) :]
+        rows.append(Server(model, 1, draft=0).prefill(0, tokens).logits[0])
+        tokens.append(int(rows[-1].argmax()))
+    return tokens[len(PROMPT) :], torch.stack(rows)
 
 
 def test_the_command_of_the_issue_prints_eight_ids_and_what_computed_them() -> None:
@@ -79,18 +80,30 @@ def test_the_command_of_the_issue_prints_eight_ids_and_what_computed_them() -> N
 
 def test_the_ids_are_the_greedy_ones_of_the_reference(tiny_weights: ModelWeights) -> None:
     got = answer("--config", "tiny", "--prompt-ids", "1,2,3", "--max-tokens", "4")
-    assert got["token_ids"] == greedy_without_cache(tiny_weights, 4)
+    assert got["token_ids"] == greedy_without_cache(tiny_weights, 4, stock())[0]
 
 
-@pytest.mark.parametrize(("tp", "dcp"), [(1, 1), (2, 1), (2, 2), (4, 1), (4, 4)])
-def test_in_float64_the_ids_do_not_depend_on_the_split(
-    tp: int, dcp: int, tiny_weights: ModelWeights
+@pytest.mark.parametrize(("tp", "dcp"), [(1, 1), (2, 1), (4, 4)])
+def test_in_float64_neither_ids_nor_logits_depend_on_the_split(
+    tp: int, dcp: int, tiny_weights: ModelWeights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def share(rank: int) -> ModelWeights:
-        return shard(tiny_weights, tiny(), tp, rank)
+    """Logits too: a wrong position may leave the most likely token what it was."""
+    seen: list[torch.Tensor] = []
 
-    got = generate(tiny(), share, Request(PROMPT, 4), tp=tp, dcp=dcp, rounding=exact(torch.float64))
-    assert list(got) == greedy_without_cache(tiny_weights, 4, "exact")
+    def watched(logits: torch.Tensor, request: Request, step: int) -> int:
+        seen.append(logits)
+        return pick(logits, request, step)
+
+    monkeypatch.setattr("kimi_k3.generate.pick", watched)
+    policy = exact(torch.float64)
+    shares = [shard(tiny_weights, tiny(), tp, rank) for rank in range(tp)]
+    request = Request(PROMPT, 4)
+    got = generate(tiny(), shares.__getitem__, request, tp=tp, dcp=dcp, rounding=policy)
+    ids, logits = greedy_without_cache(tiny_weights, 4, policy)
+    assert list(got) == ids
+    assert len(seen) == 4 * tp
+    for index, row in enumerate(seen):
+        assert torch.allclose(row, logits[index // tp], rtol=1e-9, atol=1e-9)
 
 
 def test_sixteen_ranks_that_share_the_cache_agree() -> None:
@@ -123,7 +136,7 @@ def test_a_checkpoint_brings_its_configuration_and_its_weights(
     save_checkpoint(tiny_weights, tmp_path, tiny(), shards=2)
     arguments = ("--prompt-ids", "1,2,3", "--max-tokens", "3", "--seed", "9")
     got = answer("--weights", str(tmp_path), *arguments)
-    assert got["token_ids"] == greedy_without_cache(tiny_weights, 3)
+    assert got["token_ids"] == greedy_without_cache(tiny_weights, 3, stock())[0]
     assert got["weights"] == str(tmp_path)
     assert answer(*arguments)["token_ids"] != got["token_ids"]
     wrong = problems("--weights", str(tmp_path), "--config", "mini", "--tp", "2", *arguments)

@@ -83,7 +83,7 @@ def test_the_extra_columns_score_without_norm_or_rotation() -> None:
     np.testing.assert_allclose(ratio.log(), 0.5 * 7.0 * query[:, c.kv_lora_rank :].sum(1))
 
 
-@pytest.mark.parametrize("length", [1024, 65536, 1_048_576])
+@pytest.mark.parametrize("length", [1024, 65536, 131_072, 1_048_576])
 def test_a_long_context_equals_a_streamed_softmax(length: int) -> None:
     """Keys in chunks with a running maximum, in numpy; page boundaries and both neighbours."""
     c, page = tiny(), 256
