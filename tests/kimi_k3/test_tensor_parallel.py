@@ -66,7 +66,10 @@ SUMS = {
     *("attention.partial", "dense.partial", "shared.partial", "moe.latent_partial", "moe.rows"),
 }
 """Every rank has a term of the whole."""
-SAME = (LAYER_HOOKS.keys() | STEP_HOOKS.keys()) - HEADS - PAIRS - PACKED - THIRDS - SUMS
+EXPERT_SLICES = {"moe.hidden"}
+"""Some of each expert's columns, along dimension 2, and zeros where the slice is padding."""
+SAME = LAYER_HOOKS.keys() | STEP_HOOKS.keys()
+SAME -= HEADS | PAIRS | PACKED | THIRDS | SUMS | EXPERT_SLICES
 """Whole on every rank, with the same bits."""
 
 
@@ -148,6 +151,10 @@ def joined(name: str, parts: Sequence[Tensor], config: K3Config) -> Tensor:
         return torch.cat(list(parts), dim=1)
     if hook in PAIRS:
         return torch.cat(list(parts), dim=2)
+    if hook in EXPERT_SLICES:
+        live = config.moe_intermediate_size // len(parts)
+        assert not any(bool(part[:, :, live:].any()) for part in parts)
+        return torch.cat([part[:, :, :live] for part in parts], dim=2)
     if hook in PACKED:
         return joined_packed(hook, parts, config)
     if hook in THIRDS:
