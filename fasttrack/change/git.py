@@ -6,6 +6,7 @@ revisions name. Everything else runs in the private repository of `fasttrack.cha
 """
 
 import contextlib
+import fcntl
 import os
 import re
 import resource
@@ -38,6 +39,8 @@ Process = subprocess.Popen[bytes]
 
 _STDERR_LIMIT = 1024 * 1024
 _PIPE_BYTES = 1024 * 1024
+"""Wished size of the pipe that a command prints into: fewer switches between it and us. Nothing
+depends on it."""
 
 
 class GitFailure(FactUnavailable):
@@ -232,16 +235,13 @@ class Git:
         self.process_count += 1
         try:
             process = subprocess.Popen(
-                argv,
-                cwd=cwd,
-                env=env,
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                pipesize=_PIPE_BYTES,
+                argv, cwd=cwd, env=env, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr
             )
         except FileNotFoundError as error:
             raise InputError.one("git", "no git on the search path", "git 2.38 or newer") from error
+        if process.stdout is not None and hasattr(fcntl, "F_SETPIPE_SZ"):
+            with contextlib.suppress(OSError):  # ordinary users may have only so much of it
+                fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         if hasattr(resource, "prlimit"):
             with contextlib.suppress(OSError):  # sandboxes may forbid it; the sizes still bound us
                 resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY_LIMIT, MEMORY_LIMIT))

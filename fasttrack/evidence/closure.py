@@ -19,7 +19,7 @@ from fasttrack.change.imports import Import, imports_of
 from fasttrack.errors import FactUnavailable
 
 _CONTINUED = re.compile(r"\\[ \t]*\r?\n")
-_BLANK = r"(?:[ \t\f\v]|/\*(?:[^*\n]|\*(?!/))*\*/)*+"
+_BLANK = r"(?:[ \t\f\v]|/\*(?:[^*\n]|\*(?!/))*\*/)*"
 _DIRECTIVE = re.compile(
     rf"^(?:[^\n]*\*/)?[ \t\f\v]*(?:#|%:|\?\?=){_BLANK}"
     rf"(?:(?:include|include_next|import|embed)\b{_BLANK}|(?=/\*))(.*)",

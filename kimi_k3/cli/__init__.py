@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import click
 
 from fasttrack import __version__
-from fasttrack.errors import Exit, InputError
+from fasttrack.errors import Exit, FasttrackError, InputError
 
 COMMANDS: Mapping[str, str] = {
     "config": "Show shapes, bytes and owners of a model's tensors.",
@@ -59,6 +59,9 @@ def main() -> None:
         for problem in error.problems:
             click.echo(f"kimi-k3: {problem}", err=True)
         sys.exit(Exit.BAD_INPUT)
+    except FasttrackError as error:
+        click.echo(f"kimi-k3: {error}", err=True)
+        sys.exit(Exit.OUR_FAULT)
     except ModuleNotFoundError as error:
         if error.name not in NUMERICS:
             raise

@@ -183,3 +183,16 @@ def test_no_other_module_of_the_package_starts_processes() -> None:
         if starters.search(file.read_text(encoding="utf-8"))
     ]
     assert found == ["change/git.py"]
+
+
+def test_a_user_without_room_for_large_pipes_gets_the_same_answers(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> int:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("fcntl.fcntl", refused)
+    oid = repo.commit("main", {"a": "1"})
+    git = Git(repo.path)
+    assert git.resolve(["main"]) == (oid,)
+    git.close()

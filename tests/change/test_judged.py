@@ -125,7 +125,7 @@ def test_a_tip_without_common_history_has_no_judged_tree(repo: Repo, read: Read)
     start = repo.commit("main", {"f": "1"})
     repo.commit("topic", {"f": "2"}, parent=start)
     repo.commit("policy", {"p": "1"}, parent=())
-    change = read(repo, head="topic", policy_from="policy")
+    change = read(repo, head="topic", base="main", policy_from="policy")
     assert change.entries[0].path == "f"
     with pytest.raises(FactUnavailable, match="share no history"):
         change.judged.get("f")
