@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `fasttrack` command: a table of commands and the one door where errors become exit codes."""
 
-import importlib
 import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -10,6 +9,7 @@ import click
 
 from fasttrack import __version__
 from fasttrack.errors import Exit, InputError
+from fasttrack.lazy_group import LazyGroup
 from fasttrack.report.visible import visible
 
 COMMANDS: Mapping[str, str] = {
@@ -24,30 +24,12 @@ COMMANDS: Mapping[str, str] = {
 """Command name to its one-line help. Each lives in `fasttrack/cli/<name>.py` as `command`."""
 
 
-class LazyGroup(click.Group):
-    """A group that imports a command when it is called; `--help` needs none of them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in alphabetical order."""
-        return sorted(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Imports one command."""
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"fasttrack.cli.{cmd_name}")
-        command = module.command
-        if not isinstance(command, click.Command):
-            raise TypeError(f"fasttrack.cli.{cmd_name}.command is not a command")
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Lists the commands from the table, without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    package="fasttrack.cli",
+    table=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="fasttrack")
 def cli() -> None:
     """A fast track for narrow, evidenced changes.
