@@ -57,13 +57,18 @@ def imports_of(source: str) -> tuple[Import, ...]:
     Raises:
         FactUnavailable: it does not parse, or is too large or too deeply nested to parse.
     """
-    tree = _parse(source)
+    tree = parse(source)
     calls = any(name in source for name in _IMPORTERS)
     guards = _type_checking_names(tree) if "TYPE_CHECKING" in source else frozenset()
     return tuple(sorted(_walk(tree, calls, guards), key=lambda found: found.line))
 
 
-def _parse(source: str) -> ast.Module:
+def parse(source: str) -> ast.Module:
+    """The syntax tree of a text, within bounds on its size and depth.
+
+    Raises:
+        FactUnavailable: it does not parse, or is too large or too deeply nested to parse.
+    """
     if len(source) > SOURCE_LIMIT:
         raise FactUnavailable(
             f"the source has {len(source):,} characters; at most {SOURCE_LIMIT:,} are parsed"

@@ -13,12 +13,9 @@ from fasttrack.adopt.propose import WORKFLOW, Answers, codeowners_lines, propose
 from fasttrack.cli.options import as_of_option, repo_option
 from fasttrack.config import folder_name
 from fasttrack.errors import InputError
+from fasttrack.manifest.words import NOBODY
 from fasttrack.report.output import write_output
 from fasttrack.workspace import repository_top
-
-NOBODY = ("change-me", "change-me-too")
-"""Owner and backup of a proposal whose author gave none; FT312 reports them until people are
-named."""
 
 
 @click.command("init")

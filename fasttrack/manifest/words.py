@@ -6,6 +6,10 @@ Tiers and kinds of evidence are in `fasttrack.vocabulary`, which the policy shar
 
 from enum import StrEnum
 
+NOBODY = ("change-me", "change-me-too")
+"""Owner and backup of a proposal whose author gave none; FT312 reports them until people are
+named."""
+
 
 class Status(StrEnum):
     """Whether the path may run at all."""

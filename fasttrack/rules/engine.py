@@ -11,7 +11,6 @@ from itertools import islice
 from fasttrack.case import Case
 from fasttrack.errors import FactUnavailable
 from fasttrack.finding import Finding, Level, fingerprint
-from fasttrack.manifest.model import Waiver
 from fasttrack.policy.model import Policy
 from fasttrack.rules.base import Rule
 
@@ -93,23 +92,15 @@ def _numbered(findings: Sequence[Finding]) -> Iterator[Finding]:
 def _active_waivers(case: Case) -> Mapping[tuple[str, str, str], date]:
     """Waivers of the target branch that have not expired; a change can not bring its own."""
     return {
-        _key(waiver.rule, waiver.path, waiver.fingerprint): waiver.expires
+        (waiver.rule, waiver.path, waiver.fingerprint): waiver.expires
         for manifest in case.base.valid.values()
-        for waiver in _waivers(manifest.waivers)
+        for waiver in manifest.waivers
         if waiver.expires >= case.as_of
     }
 
 
-def _waivers(waivers: Sequence[Waiver] | None) -> Sequence[Waiver]:
-    return waivers or ()
-
-
-def _key(rule: str, path: str, print_: str) -> tuple[str, str, str]:
-    return (rule, path, print_)
-
-
 def _waived(finding: Finding, waivers: Mapping[tuple[str, str, str], date]) -> Finding:
-    until = waivers.get(_key(finding.rule, finding.path, finding.fingerprint))
+    until = waivers.get((finding.rule, finding.path, finding.fingerprint))
     if until is None or finding.unknown or finding.level is Level.NOTE:
         return finding
     return replace(finding, level=Level.NOTE, saw=f"{finding.saw} (waived until {until})")

@@ -2,11 +2,10 @@
 """What a Python file holds beside some of its functions, classes and assignments."""
 
 import ast
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fasttrack.change.imports import imports_of
+from fasttrack.change.imports import parse
 from fasttrack.errors import FactUnavailable
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -85,10 +84,7 @@ def parsed(source: str) -> ast.Module:
     """
     if "\r" in source.replace("\r\n", "\n"):
         raise FactUnavailable("a carriage return without a line feed: its lines are ambiguous")
-    imports_of(source)  # refuses what can not be parsed within bounds
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(source)
+    return parse(source)
 
 
 def _defining(body: Sequence[ast.stmt], names: Sequence[str]) -> Iterator[ast.stmt]:

@@ -9,9 +9,10 @@ from fasttrack.change.tree import Tree
 from fasttrack.finding import Level
 from fasttrack.manifest.consistency import Fault, Loc
 from fasttrack.manifest.model import Manifest
+from fasttrack.manifest.words import NOBODY
 from fasttrack.rules.manifest.edited import ManifestRule
 
-PLACEHOLDERS = frozenset({"change-me", "change-me-too"})
+PLACEHOLDERS = frozenset(NOBODY)
 """Names that `fasttrack init` writes when it is told none."""
 AUTOMATA = frozenset({"dependabot", "github-actions", "renovate", "copilot"})
 """Accounts of services that do not say so in their names."""
