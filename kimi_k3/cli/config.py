@@ -7,6 +7,7 @@ from dataclasses import asdict, fields
 import click
 
 from kimi_k3.activations import Load
+from kimi_k3.cli.options import dcp_option, format_option
 from kimi_k3.config import named
 from kimi_k3.resident import Owner, ResidentTensor, Sums, resident, sums
 from kimi_k3.sharding import Sharding
@@ -32,13 +33,7 @@ def command() -> None:
 )
 @click.option("--tp", type=click.IntRange(1), default=1, show_default=True, help="Ranks.")
 @click.option("--rank", type=click.IntRange(0), default=0, show_default=True, help="This rank.")
-@click.option(
-    "--dcp",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Ranks that share a KV cache's tokens: 1 or the value of --tp.",
-)
+@dcp_option
 @click.option(
     "--rows", type=click.IntRange(1, 65536), default=1, show_default=True, help="Rows of a step."
 )
@@ -56,14 +51,7 @@ def command() -> None:
     show_default=True,
     help="Element type of the KV cache.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@format_option
 def show(
     name: str, tp: int, rank: int, dcp: int, rows: int, draft: int, kv: str, form: str
 ) -> None:

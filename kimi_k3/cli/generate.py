@@ -9,6 +9,7 @@ import click
 
 from fasttrack.errors import Exit, InputError
 from fasttrack.manifest.admission import Question
+from kimi_k3.cli.options import dcp_option, format_option
 from kimi_k3.config import named
 from kimi_k3.decode.scope import packaged_manifest, refusals
 
@@ -42,13 +43,7 @@ MAX_TOKENS = 1_048_576
 @click.option(
     "--tp", type=click.IntRange(1), default=1, show_default=True, help="Ranks, in this process."
 )
-@click.option(
-    "--dcp",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Ranks that share a KV cache's tokens: 1 or the value of --tp.",
-)
+@dcp_option
 @click.option(
     "--weights",
     type=click.Path(exists=True, path_type=Path),
@@ -68,14 +63,7 @@ MAX_TOKENS = 1_048_576
     show_default=True,
     help="0 picks the most likely token; above 0 samples.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@format_option
 def command(
     name: str | None,
     backend: str,
