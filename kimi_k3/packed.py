@@ -62,13 +62,22 @@ class PackedFfn:
 class PackedMoe:
     """Latent mixture of experts."""
 
-    router: Tensor  # [E, H]
+    front: Tensor  # [E + L, H]  router, then latent down: both read y
     correction_bias: Tensor  # [E] FP32
-    latent_down: Tensor  # [L, H]
     latent_norm: Tensor  # [L]
     latent_up: Tensor  # [H, L]
     shared: PackedFfn
     experts: ExpertWeights
+
+    @property
+    def router(self) -> Tensor:
+        """[E, H]."""
+        return self.front[: len(self.correction_bias)]
+
+    @property
+    def latent_down(self) -> Tensor:
+        """[L, H]."""
+        return self.front[len(self.correction_bias) :]
 
 
 @dataclass(frozen=True)
@@ -157,9 +166,8 @@ def _ffn(w: DenseWeights) -> PackedFfn:
 
 def _moe(w: MoeWeights) -> PackedMoe:
     return PackedMoe(
-        w.router,
+        torch.cat([w.router, w.latent_down]),
         w.correction_bias,
-        w.latent_down,
         w.latent_norm,
         w.latent_up,
         _ffn(w.shared),

@@ -20,6 +20,9 @@ DEFAULT_ADMIT_TIER = Tier.STRESS_TESTED
 class Question:
     """One configuration of a deployment and a decode step.
 
+    None is a value that is not asked about, which no bound then speaks of: who must know it, and
+    does not, has to refuse by itself.
+
     Attributes:
         gpu: hardware id of the policy's vocabulary.
         tp: tensor parallelism.
@@ -27,18 +30,34 @@ class Question:
         requests: requests in the step.
         draft: draft tokens per request; 0 is decoding without a draft.
         context: longest context in tokens.
+        ranks: devices, or simulated peers on one.
+        graph_mode: how steps are launched.
+        weights: format of the expert weights.
+        activations: format of the operands that meet them.
+        kv_cache: format of the attention cache.
+        conv_state: format of the convolution state.
+        recurrent_state: format of the recurrent state.
     """
 
-    gpu: str
-    tp: int
-    dcp: int
-    requests: int
-    draft: int
-    context: int
+    gpu: str | None
+    tp: int | None
+    dcp: int | None
+    requests: int | None
+    draft: int | None
+    context: int | None
+    ranks: Ranks = Ranks.REAL
+    graph_mode: str | None = None
+    weights: str | None = None
+    activations: str | None = None
+    kv_cache: str | None = None
+    conv_state: str | None = None
+    recurrent_state: str | None = None
 
     @property
-    def rows(self) -> int:
+    def rows(self) -> int | None:
         """Rows of the step."""
+        if self.requests is None or self.draft is None:
+            return None
         return self.requests * (1 + self.draft)
 
 
@@ -94,24 +113,37 @@ def _ask(
 
 
 def _outside(region: Region, question: Question) -> Iterator[str]:
+    dtypes = region.dtypes
     sets: tuple[tuple[str, object, Sequence[object]], ...] = (
         ("gpu", question.gpu, region.hardware),
         ("tp", question.tp, region.tensor_parallel),
         ("dcp", question.dcp, region.decode_context_parallel),
         ("draft", question.draft, region.draft_tokens),
+        ("weights", question.weights, dtypes.weights),
+        ("activations", question.activations, dtypes.activations),
+        ("kv_cache", question.kv_cache, dtypes.kv_cache),
+        ("conv_state", question.conv_state, dtypes.conv_state),
+        ("recurrent_state", question.recurrent_state, dtypes.recurrent_state),
+        ("graph_mode", question.graph_mode, region.graph_modes),
     )
     for axis, value, admitted in sets:
-        if value not in admitted:
+        if value is not None and value not in admitted:
             yield f"{axis} {value} is not one of {', '.join(str(a) for a in admitted)}"
+    if question.ranks is Ranks.VIRTUAL and region.ranks is Ranks.REAL:
+        yield "its ranks are devices, not virtual"
+    yield from _past_ranges(region, question)
+
+
+def _past_ranges(region: Region, question: Question) -> Iterator[str]:
     low, high = region.requests.min, region.requests.max
-    if not low <= question.requests <= high:
+    if question.requests is not None and not low <= question.requests <= high:
         yield f"{question.requests} requests are not within {low} to {high}"
-    if question.rows > region.rows_max:
+    if question.rows is not None and question.rows > region.rows_max:
         yield (
             f"{question.requests} requests x (1 + {question.draft} draft tokens) = "
             f"{question.rows} rows exceed {region.rows_max}"
         )
-    if question.context > region.context_max:
+    if question.context is not None and question.context > region.context_max:
         yield f"a context of {question.context} tokens exceeds {region.context_max}"
 
 
@@ -120,7 +152,7 @@ def _below(
 ) -> Iterator[str]:
     if manifest.state.status is not Status.ACTIVE:
         yield f"{manifest.state.status.value} since {manifest.state.since}: {manifest.state.reason}"
-    if region.ranks is Ranks.VIRTUAL:
+    if region.ranks is Ranks.VIRTUAL and question.ranks is Ranks.REAL:
         yield "its ranks are virtual: one rank's shapes on one device, never a deployment"
     if reached.rank < admit_tier.rank and question.gpu in region.hardware:
         shown = "never executed" if reached.rank <= Tier.COMPILED.rank else "not enough"

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the oracle: every block against a second formulation that shares no code with it."""
+"""Tests of the batched operators against the reference."""

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`latency_specialized`: planned steps run over fused operators, all others over the stock path.
+
+A step (1) is planned, from host state that every rank shares. If the plan declines it, (2) the
+stock path computes it on the same slots and pages, and nothing else is touched. Otherwise (3) the
+step counter moves, (4) the layer loop runs operator by operator, and (5) the fail word is read
+before any token of the step can be released.
+
+Once a wait of a step has failed, the rest of it drains: operators go on with zeros, state slots and
+KV pages are no longer written, and (5) raises. The executor is unusable from then on.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from kimi_k3.config import K3Config
+from kimi_k3.decode.comm.interface import DecodeCommunicator
+from kimi_k3.decode.plan import Fallback, Planner
+from kimi_k3.decode.providers import Providers
+from kimi_k3.packed import PackedKda, PackedLayer, PackedMla, PackedModel, PackedMoe
+from kimi_k3.reference.state import Caches, KdaState, KvCache
+from kimi_k3.step import Backend, GroupTensors, Step, StepOutput
+
+STOCK = "stock"
+
+
+@dataclass(frozen=True)
+class Executor:
+    """One rank's `latency_specialized` backend.
+
+    Attributes:
+        config: the whole model's configuration.
+        weights: this rank's.
+        caches: state slots and pages, shared with `stock`.
+        planner: decides which steps are taken here.
+        operators: who computes what.
+        comm: the ranks of planned steps.
+        stock: takes every other step, on the same caches.
+        aux_layers: layers whose residual stream `StepOutput.aux` carries, in this order.
+        compute: dtype of the residual stream.
+    """
+
+    config: K3Config
+    weights: PackedModel
+    caches: Caches
+    planner: Planner
+    operators: Providers
+    comm: DecodeCommunicator
+    stock: Backend
+    aux_layers: tuple[int, ...] = ()
+    compute: torch.dtype = torch.float32
+    _taken: Counter[str] = field(default_factory=Counter)
+
+    def step(self, step: Step) -> StepOutput:
+        """See `kimi_k3.step.Backend`.
+
+        Raises:
+            DecodeFailure: a rank did not keep up; no token of this step may be released.
+        """
+        plan = self.planner.plan(step.shape)  # (1)
+        if isinstance(plan, Fallback):
+            self._taken[plan.reason.value] += 1
+            return self.stock.step(step)  # (2)
+        self._taken[PLANNED] += 1
+        self.comm.begin_step(step.shape.rows)  # (3)
+        output = self._run(step)  # (4)
+        self.comm.end_step()  # (5)
+        return output
+
+    def _run(self, step: Step) -> StepOutput:
+        """The depth loop over one group of windows."""
+        run, (part,) = self.operators, step.parts()
+        size = (step.shape.rows, self.config.num_blocks, self.config.hidden_size)
+        blocks = torch.empty(size, dtype=self.compute, device=step.token_ids.device)
+        prefix, delta, saved, streams = run.embed.run(step.token_ids), None, 0, []
+        for index, layer in enumerate(self.weights.layers):
+            x, prefix = run.mix.run(layer.attention_mix, prefix, delta, blocks[:, :saved])
+            streams.append(prefix)
+            writes = self.config.writes_block(index)
+            if writes:
+                blocks[:, saved] = prefix
+                saved += 1
+            heads = self._attention(layer, x, self.caches.layers[index], self._guarded(part))
+            y, prefix = run.attention_out.run(
+                layer.attention.o_proj,
+                heads,
+                layer.ffn_mix,
+                None if writes else prefix,
+                blocks[:, :saved],
+            )
+            delta = self._ffn(layer, y)
+        hidden, prefix = run.mix.run(self.weights.final_mix, prefix, delta, blocks[:, :saved])
+        streams.append(prefix)
+        aux = tuple(streams[index + 1] for index in self.aux_layers)
+        return StepOutput(hidden, aux, run.head.run(hidden))
+
+    def _attention(
+        self, layer: PackedLayer, x: torch.Tensor, state: KdaState | KvCache, part: GroupTensors
+    ) -> torch.Tensor:
+        """This rank's heads [M, h] of one layer, before the output projection."""
+        run = self.operators
+        match layer.attention, state:
+            case PackedKda() as w, KdaState():
+                return run.kda_core.run(w, run.kda_in.run(w, x), state, part)
+            case PackedMla() as w, KvCache():
+                query, gate = run.mla_query.run(w, run.mla_in.run(w, x), state, part)
+                return run.mla_value.run(w, run.mla_core.run(query, state, part), gate, part)
+            case _:
+                raise ValueError("the caches were allocated for another model")
+
+    def _ffn(self, layer: PackedLayer, y: torch.Tensor) -> torch.Tensor:
+        """The delta [M, H] of one layer's FFN."""
+        run, w = self.operators, layer.ffn
+        if not isinstance(w, PackedMoe):
+            return run.dense.run(w, y)
+        logits, z = run.moe_front.run(w, y)
+        shared = run.moe_shared.run(w, y)
+        ids, weights = run.moe_route.run(w, logits)
+        return run.moe_tail.run(w, run.moe_experts.run(w, ids, weights, z), shared)
+
+    def _guarded(self, part: GroupTensors) -> GroupTensors:
+        """`part`, or only padding once a wait has failed: padding writes nothing."""
+        if not self.comm.failed:
+            return part
+        return replace(
+            part,
+            slots=torch.zeros_like(part.slots),
+            lengths=torch.zeros_like(part.lengths),
+        )
+
+    def steps(self) -> Mapping[str, int]:
+        """Steps so far: `planned`, and those that the stock path took, by reason."""
+        return dict(self._taken)
+
+    def providers(self) -> tuple[str, ...]:
+        """Who computed so far, each named once; `stock` for steps that fell back."""
+        ran = dict.fromkeys(name for _, name in self.operators.items()) if self._planned else {}
+        return (*ran, *((STOCK,) if self._fell_back else ()))
