@@ -1,96 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A prompt continued token by token, on the CPU, with the reference model on every rank.
+"""Prompts continued by an engine on every rank of one process, and what computed them.
 
-One request, no draft tokens, no batching: this shows that a checkpoint and its ranks work. Each
-rank picks the next token from the gathered logits on its own; that all picked alike is checked
-after the last one. Generation ends after `max_tokens`: a configuration names no end token.
+Each rank runs the same engine over its own backend and decides by itself, from logits that have
+the same bits on every rank; that all decided alike is checked at the end.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil
 from pathlib import Path
+from typing import TypeVar
 
-import numpy as np
-import torch
-
-from fasttrack.errors import InputError, Problem
+from fasttrack.errors import FasttrackError, InputError, Problem
+from fasttrack.manifest.model import Region
 from kimi_k3.activations import Load
 from kimi_k3.assembly import shard
+from kimi_k3.backends import RankModel, Setup
 from kimi_k3.checkpoint import load_weights
 from kimi_k3.config import K3Config
-from kimi_k3.random_init import philox, random_weights
-from kimi_k3.ranks import Communicator, RankError, SingleRank, run_ranks
-from kimi_k3.reference.context import Context
-from kimi_k3.reference.model import Model
-from kimi_k3.reference.state import CacheShape, allocate
+from kimi_k3.decode.comm.local import LocalGroup
+from kimi_k3.decode.exchanges import exchanges_of
+from kimi_k3.decode.executor import Executor
+from kimi_k3.decode.plan import Planner, RowCounts
+from kimi_k3.engine.engine import Engine
+from kimi_k3.engine.metrics import EngineMetrics
+from kimi_k3.engine.request import Request
+from kimi_k3.engine.results import Result
+from kimi_k3.random_init import random_weights
+from kimi_k3.ranks import RankError, run_ranks
 from kimi_k3.resident import resident, sums
-from kimi_k3.rounding import Rounding, stock
 from kimi_k3.sharding import Sharding
+from kimi_k3.step import Backend
 from kimi_k3.weights import ModelWeights
 
-PROVIDERS = ("reference",)
-"""What computed the tokens. There are no decode kernels yet."""
-PAGE_SIZE = 16
-SLOT = 1  # slot 0 is the null slot
 MAX_BYTES = 16 << 30
-"""Weights, state and cache of all ranks together; the reference is for small models."""
+"""Weights, state and cache of all ranks together; one process is for small models."""
 
+T = TypeVar("T")
 WeightsOf = Callable[[int], ModelWeights]
 """One rank's weights."""
 
 
 @dataclass(frozen=True)
-class Request:
-    """What to continue, and how.
+class Generated:
+    """What came of the prompts.
 
     Attributes:
-        prompt: token ids, at least one.
-        max_tokens: tokens to generate, at least one.
-        temperature: 0 picks the most likely token, the lowest id among equals; above 0 samples
-            from softmax(logits / temperature).
-        seed: of sampling; the same seed gives the same tokens.
+        results: in the order of the requests.
+        providers: who computed, each named once.
+        steps: of the specialised path: `planned`, and those that the stock path took, by reason;
+            empty when only the stock path was asked for.
+        operators: who computed each operator of planned steps.
+        metrics: what the engine counted.
     """
 
-    prompt: tuple[int, ...]
-    max_tokens: int
-    temperature: float = 0.0
-    seed: int = 0
-
-    @property
-    def positions(self) -> int:
-        """Positions that are computed: the last generated token is not fed back."""
-        return len(self.prompt) + self.max_tokens - 1
-
-    def check(self, config: K3Config) -> None:
-        """Refuses what the model can not continue.
-
-        Raises:
-            InputError: every reason.
-        """
-        problems = [*self._problems(config)]
-        if problems:
-            raise InputError(problems)
-
-    def _problems(self, config: K3Config) -> Iterator[Problem]:
-        if not self.prompt:
-            yield Problem("--prompt-ids", "no token", "at least one")
-        outside = [token for token in self.prompt if not 0 <= token < config.vocab_size]
-        if outside:
-            saw = ", ".join(map(str, outside[:5])) + (", ..." if len(outside) > 5 else "")
-            want = f"ids from 0 to {config.vocab_size - 1}, the model's vocabulary"
-            yield Problem("--prompt-ids", saw, want)
-        if self.max_tokens < 1:
-            yield Problem("--max-tokens", str(self.max_tokens), "at least 1")
-        elif self.positions > config.max_positions:
-            saw = f"{len(self.prompt)} prompt tokens and {self.max_tokens} more"
-            most = config.max_positions - len(self.prompt) + 1
-            want = f"at most {config.max_positions} positions"
-            fix = f"--max-tokens {most}" if most > 0 else "a shorter prompt"
-            yield Problem("--max-tokens", saw, want, fix)
-        if not 0.0 <= self.temperature <= 100.0:
-            yield Problem("--temperature", str(self.temperature), "a number from 0 to 100")
+    results: tuple[Result, ...]
+    providers: tuple[str, ...]
+    steps: Mapping[str, int]
+    operators: Mapping[str, str]
+    metrics: EngineMetrics
 
 
 def weights_source(config: K3Config, tp: int, path: Path | None, seed: int) -> WeightsOf:
@@ -102,98 +70,97 @@ def weights_source(config: K3Config, tp: int, path: Path | None, seed: int) -> W
 
 
 def generate(
-    config: K3Config,
-    weights_of: WeightsOf,
-    request: Request,
-    *,
-    tp: int = 1,
-    dcp: int = 1,
-    rounding: Rounding | None = None,
-) -> tuple[int, ...]:
-    """Token ids that continue a prompt.
+    setup: Setup, weights_of: WeightsOf, requests: Sequence[Request], region: Region | None = None
+) -> Generated:
+    """Continues prompts.
 
     Args:
-        config: the model.
+        setup: model, engine and ranks. Its engine is sized to run the requests side by side, as
+            far as `max_requests` goes.
         weights_of: called once for each rank.
-        request: what to continue.
-        tp: ranks, all in this process.
-        dcp: ranks that share the tokens of the KV cache: 1 or `tp`.
-        rounding: `stock()` when None, as the `auto` backend serves.
+        requests: what to continue.
+        region: of the scope manifest, which admits the specialised path; None for `auto`.
 
     Raises:
-        InputError: the request, the division or the size is impossible, or the weights compute
-            logits that are not numbers.
+        InputError: a request, the division or the size is impossible.
         RankError: ranks disagree; with one model on all ranks that is a fault of ours.
+        DecodeFailure: a rank of the specialised path did not keep up.
     """
-    Sharding(config, tp, 0, dcp)
-    request.check(config)
-    _check_size(config, request, tp, dcp)
-    policy = rounding or stock()
+    Sharding(setup.config, setup.tp, 0, setup.options.dcp)
+    problems = [p for request in requests for p in request.problems(setup.config)]
+    if problems:
+        raise InputError([_option(problem) for problem in problems])
+    setup = setup.sized_for(requests)
+    _check_size(setup)
 
-    def one_rank(comm: Communicator) -> tuple[int, ...]:
-        context = Context(config, policy, comm, comm if dcp > 1 else SingleRank())
-        return _decode(Model(context, weights_of(comm.rank)), request)
+    def serve(rank: int, backend_of: Callable[[RankModel], Backend]) -> Generated:
+        backend = backend_of(RankModel.build(setup, weights_of(rank)))
+        engine = Engine(setup.config, backend, setup.options)
+        results = tuple(engine.generate(requests))
+        executor = backend if isinstance(backend, Executor) else None
+        steps = executor.steps() if executor else {}
+        operators = executor.served() if executor else {}
+        return Generated(results, backend.providers(), steps, operators, engine.metrics)
 
-    first, *others = run_ranks(tp, one_rank)
-    for rank, tokens in enumerate(others, start=1):
-        if tokens != first:
-            raise RankError(f"rank 0 generated {first}, rank {rank} {tokens}")
+    if region is None:
+        return _same(
+            run_ranks(setup.tp, lambda comm: serve(comm.rank, lambda model: model.auto(comm)))
+        )
+    planner = Planner(region, RowCounts(), setup.options.speculation.draft)
+    exchanges = exchanges_of(
+        setup.config, setup.tp, setup.options.dcp, region.rows_max, setup.planned.compute
+    )
+    ended = LocalGroup(exchanges).run(
+        lambda comm: serve(comm.rank, lambda model: model.specialized(comm, planner))
+    )
+    return _same([_value(one.failure, one.value) for one in ended])
+
+
+def _value(failure: FasttrackError | None, value: T | None) -> T:
+    """What a rank returned.
+
+    Raises:
+        FasttrackError: its failure.
+    """
+    if failure is not None:
+        raise failure
+    if value is None:
+        raise RankError("a rank ended without a result")
+    return value
+
+
+def _same(ranks: Sequence[Generated]) -> Generated:
+    """What all ranks generated.
+
+    Raises:
+        RankError: they generated different tokens.
+    """
+    first, *others = ranks
+    tokens = [result.tokens for result in first.results]
+    for rank, other in enumerate(others, start=1):
+        if [result.tokens for result in other.results] != tokens:
+            raise RankError(f"rank 0 generated {tokens}, rank {rank} others")
     return first
 
 
-def _check_size(config: K3Config, request: Request, tp: int, dcp: int) -> None:
+def _option(problem: Problem) -> Problem:
+    """The same in the words of the command line."""
+    option = {"prompt": "--prompt-ids"}.get(problem.where, f"--{problem.where.replace('_', '-')}")
+    fix = problem.fix.replace("max_tokens", "--max-tokens") if problem.fix else problem.fix
+    return Problem(option, problem.saw, problem.want, fix)
+
+
+def _check_size(setup: Setup) -> None:
     """Refuses what does not fit before anything is allocated.
 
     Raises:
         InputError: see above.
     """
-    total = sums(resident(Sharding(config, tp, 0, dcp), Load()))
-    cache = total.cache * request.positions // config.max_positions
-    needed = tp * (total.weights + total.padding + total.state + cache)
+    config, shape = setup.config, setup.options.cache_shape
+    total = sums(resident(Sharding(config, setup.tp, 0, setup.options.dcp), Load()))
+    cache = total.cache * shape.pages * shape.page_size // config.max_positions
+    needed = setup.tp * (total.weights + total.padding + total.state * (shape.slots - 1) + cache)
     if needed > MAX_BYTES:
         saw = f"{needed / 1e9:,.1f} GB of weights, state and cache"
-        want = f"at most {MAX_BYTES / 1e9:,.1f} GB, because the only provider is the reference"
+        want = f"at most {MAX_BYTES / 1e9:,.1f} GB: all ranks live in one process"
         raise InputError.one("--config", saw, want, "--config tiny")
-
-
-def _decode(model: Model, request: Request) -> tuple[int, ...]:
-    """The loop of one rank: prefill by token, then one token per step."""
-    ctx = model.ctx
-    pages = ceil(request.positions / PAGE_SIZE)
-    shape = CacheShape(slots=SLOT + 1, pages=pages, page_size=PAGE_SIZE, draft=0)
-    caches = allocate(ctx.config, model.weights, ctx.rounding, shape)
-    table = torch.arange(pages)
-    one = torch.ones(1, dtype=torch.long)
-    logits = model.prefill(torch.tensor(request.prompt), caches, SLOT, table).logits
-    tokens = [pick(logits[0], request, 0)]
-    for step in range(1, request.max_tokens):
-        logits = model.step(
-            torch.tensor(tokens[-1:]),
-            1,
-            caches,
-            slots=one[None] * SLOT,
-            accepted=one,
-            block_table=table[None],
-            lengths=one * (len(request.prompt) + step),
-        ).logits
-        tokens.append(pick(logits[0], request, step))
-    return tuple(tokens)
-
-
-def pick(logits: torch.Tensor, request: Request, step: int) -> int:
-    """The next token of logits [V].
-
-    Raises:
-        InputError: a logit is NaN or infinite.
-    """
-    if not bool(torch.isfinite(logits).all()):
-        saw = f"logits that are no finite numbers at token {step}"
-        raise InputError.one("--weights", saw, "weights of which every tensor is finite")
-    if request.temperature == 0:
-        return int((logits == logits.max()).nonzero()[0, 0])
-    # The largest becomes 0 before the division, so that no temperature makes it infinite.
-    wide = (logits.double() - logits.max()) / request.temperature  # [V]
-    below = torch.softmax(wide, dim=0).cumsum(0)  # [V]
-    word = philox(request.seed, np.array([step], dtype=np.uint64))[0, 0]
-    drawn = (int(word) + 0.5) / 2**32  # in (0, 1)
-    return int((below > drawn * below[-1]).nonzero()[0, 0])

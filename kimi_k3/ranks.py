@@ -9,30 +9,37 @@ A sum runs in rank order, in FP32 or wider, and is rounded once to the dtype of 
 computed once and every rank is given a copy, so that all hold the same bits. Where a model rounds
 a sum to fewer bits than its compute dtype has, that rounding is the caller's (`Rounding.reduced`).
 
-The ranks of a group take turns. Each runs in a thread of its own until its next collective, then
-the next rank runs; when all have called, the collective is computed and the turns start again.
-So only one rank runs at a time, nothing depends on timing, and no rank can wait for another that
-never comes: whatever the ranks do between two collectives is known before any of them goes on.
+The ranks of a group take turns (`kimi_k3.turns`). Each runs in a thread of its own until its next
+collective or wait, then another rank runs; when all have called, the collective is computed and
+the turns start again. So only one rank runs at a time, nothing depends on timing, and no rank can
+wait for another that never comes: a collective that not all ranks call is an error of all, and a
+wait has a deadline on a simulated clock.
 """
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, cast
 
 import torch
 
-from fasttrack.errors import FasttrackError
+from kimi_k3.turns import Call, Clock, Late, Member, Raised, RankError, Returned, Turn, Turns, Wait
+
+__all__ = [
+    "Communicator",
+    "Rank",
+    "RankError",
+    "SingleRank",
+    "Waiter",
+    "impossible",
+    "rank_order_sum",
+    "run_ranks",
+]
 
 T = TypeVar("T")
+Operation = Literal["all_reduce", "reduce_scatter", "all_gather"]
 
 TURN_LIMIT_S = 300.0
 """How long a rank may compute between two collectives; far more than a step of a small model."""
-
-
-class RankError(FasttrackError):
-    """Ranks of a group did different things, or one of them failed; raised on every rank."""
 
 
 class Communicator(Protocol):
@@ -56,11 +63,49 @@ class Communicator(Protocol):
         """All ranks' `x` concatenated along `dim`, in rank order, on every rank."""
 
 
+class Waiter(Protocol):
+    """Waits of one rank for what other ranks do, on the simulated clock of their group.
+
+    Time passes only while every rank waits. A rank that has returned or raised wakes nobody: who
+    waits for it reaches the deadline.
+    """
+
+    def now(self) -> float:
+        """Seconds on the clock."""
+
+    def wait_until(self, ready: Callable[[], bool], deadline: float) -> bool:
+        """Lets other ranks run until `ready()` holds or the clock reaches `deadline`.
+
+        Args:
+            ready: asked between the turns of other ranks, in no rank's thread; never waits itself.
+            deadline: a time on the clock; one in the past gives the others a turn each.
+
+        Returns:
+            Whether `ready()` held when this rank's turn came.
+
+        Raises:
+            ValueError: the deadline is infinite or no number.
+        """
+
+    def sleep(self, seconds: float) -> None:
+        """Does nothing until `seconds` have passed; 0 gives up one turn."""
+
+
+class Rank(Communicator, Waiter, Protocol):
+    """What `run_ranks` hands to each rank."""
+
+
 class SingleRank:
-    """The communicator of a model that is not split: every operation is the identity."""
+    """The communicator of a model that is not split: every operation is the identity.
+
+    Nobody else can make a wait come true, so its clock jumps to the deadline at once.
+    """
 
     rank = 0
     size = 1
+
+    def __init__(self) -> None:
+        self._clock = Clock()
 
     def all_reduce(self, x: torch.Tensor) -> torch.Tensor:
         """`x`: a sum of one."""
@@ -74,9 +119,28 @@ class SingleRank:
         """`x`: a row of one."""
         return x
 
+    def now(self) -> float:
+        """See `Waiter`."""
+        return self._clock.now
+
+    def wait_until(self, ready: Callable[[], bool], deadline: float) -> bool:
+        """See `Waiter`."""
+        wait = Wait(ready, deadline)
+        if wait.ready():
+            return True
+        self._clock.now = max(self._clock.now, wait.deadline)
+        return False
+
+    def sleep(self, seconds: float) -> None:
+        """See `Waiter`."""
+        self.wait_until(lambda: False, self._clock.after(seconds))
+
 
 def run_ranks(
-    size: int, function: Callable[[Communicator], T], turn_limit_s: float = TURN_LIMIT_S
+    size: int,
+    function: Callable[[Rank], T],
+    turn_limit_s: float = TURN_LIMIT_S,
+    seed: int | None = None,
 ) -> list[T]:
     """Runs `function` once per rank, each with its own communicator.
 
@@ -84,7 +148,8 @@ def run_ranks(
         size: number of ranks.
         function: what a rank does. It may call `run_ranks` itself; a communicator serves only the
             thread that it was made for.
-        turn_limit_s: seconds that a rank may compute between two collectives.
+        turn_limit_s: seconds that a rank may compute between two collectives or waits.
+        seed: of a random order of turns; None for ranks in turn.
 
     Returns:
         What the ranks returned, rank 0 first.
@@ -97,20 +162,18 @@ def run_ranks(
     """
     if size < 1:
         raise ValueError(f"{size} ranks; want at least 1")
-    group = [_Rank[T](rank, size, function) for rank in range(size)]
+    clock = Clock()
+    group = [_Rank(rank, size, clock, function) for rank in range(size)]
+    turns = Turns(group, clock, turn_limit_s, seed)
     why = "the group has ended"
-    answers: Sequence[torch.Tensor | None] = [None] * size
     collectives = 0
     try:
         while True:
-            turns = [
-                rank.advance(answer, turn_limit_s)
-                for rank, answer in zip(group, answers, strict=True)
-            ]
-            values = [turn.value for turn in turns if isinstance(turn, _Returned)]
+            doings = turns.run()
+            values = [turn.value for turn in doings if isinstance(turn, Returned)]
             if len(values) == size:
                 return values
-            answers = _collective(turns, collectives)
+            turns.answer(_collective(doings, collectives))
             collectives += 1
     except BaseException as error:  # also an interrupt: no thread may stay behind in a wait
         why = str(error) if isinstance(error, RankError) else f"stopped by {type(error).__name__}"
@@ -121,10 +184,10 @@ def run_ranks(
 
 
 @dataclass(frozen=True)
-class _Call:
+class _Collective(Call):
     """A rank waits in a collective."""
 
-    operation: Literal["all_reduce", "reduce_scatter", "all_gather"]
+    operation: Operation
     x: torch.Tensor
     dim: int | None = None
 
@@ -134,141 +197,71 @@ class _Call:
         return f"called {self.operation}({dtype} {list(self.x.shape)}{along})"
 
 
-@dataclass(frozen=True)
-class _Returned(Generic[T]):
-    """A rank's function has returned."""
+class _Rank(Member[T]):
+    """One rank: a member of the group, and its communicator."""
 
-    value: T
-
-    def __str__(self) -> str:
-        return "returned"
-
-
-@dataclass(frozen=True)
-class _Raised:
-    """A rank's function has raised."""
-
-    error: BaseException
-
-    def __str__(self) -> str:
-        return f"raised {type(self.error).__name__}: {self.error}"
-
-
-class _Late:
-    """A rank is neither in a collective nor at its end."""
-
-    def __str__(self) -> str:
-        return "came to no collective in time"
-
-
-_Turn = _Call | _Returned[T] | _Raised | _Late
-
-
-class _Rank(Generic[T]):
-    """One rank: its thread, and its communicator, which is what the thread sees of it."""
-
-    def __init__(self, rank: int, size: int, function: Callable[[Communicator], T]) -> None:
-        self.rank = rank
+    def __init__(self, rank: int, size: int, clock: Clock, function: Callable[[Rank], T]) -> None:
+        super().__init__(rank, clock, lambda: function(self))
         self.size = size
-        self._function = function
-        self._answers: SimpleQueue[torch.Tensor | None] = SimpleQueue()
-        self._turns: SimpleQueue[_Turn[T]] = SimpleQueue()
-        self._stopped = ""
-        self._thread = threading.Thread(target=self._run, name=f"rank {rank}", daemon=True)
-        self._busy = False
 
-    def _run(self) -> None:
-        """The thread: one answer lets it go until it has posted its next turn."""
-        self._answers.get()
-        try:
-            turn: _Turn[T] = _Returned(self._function(self))
-        except BaseException as error:  # whatever it is, the group's caller tells of it
-            turn = _Raised(error)
-        self._turns.put(turn)
-
-    def advance(self, answer: torch.Tensor | None, limit_s: float) -> _Turn[T]:
-        """Gives the rank what it waits for; returns what it does next."""
-        if self._thread.ident is None:
-            self._thread.start()
-        self._busy = True
-        self._answers.put(answer)
-        try:
-            turn = self._turns.get(timeout=limit_s)
-        except Empty:
-            return _Late()
-        self._busy = False
-        return turn
-
-    def stop(self, why: str, limit_s: float) -> None:
-        """Makes this and every later collective of the rank raise; waits for a rank that waits."""
-        self._stopped = why
-        self._answers.put(None)
-        if self._thread.ident is not None and not self._busy:
-            self._thread.join(limit_s)
-
-    def _exchange(self, call: _Call) -> torch.Tensor:
-        if threading.current_thread() is not self._thread:
-            raise RankError(f"the communicator of rank {self.rank} was used in another thread")
-        if not self._stopped:
-            self._turns.put(call)
-            answer = self._answers.get()
-            if answer is not None and not self._stopped:
-                return answer
-        raise RankError(self._stopped)
+    def _exchange(
+        self, operation: Operation, x: torch.Tensor, dim: int | None = None
+    ) -> torch.Tensor:
+        return cast("torch.Tensor", self._give_up(_Collective(operation, x, dim)))
 
     def all_reduce(self, x: torch.Tensor) -> torch.Tensor:
         """See `Communicator`."""
-        return self._exchange(_Call("all_reduce", x))
+        return self._exchange("all_reduce", x)
 
     def reduce_scatter(self, x: torch.Tensor, dim: int) -> torch.Tensor:
         """See `Communicator`."""
-        return self._exchange(_Call("reduce_scatter", x, dim))
+        return self._exchange("reduce_scatter", x, dim)
 
     def all_gather(self, x: torch.Tensor, dim: int) -> torch.Tensor:
         """See `Communicator`."""
-        return self._exchange(_Call("all_gather", x, dim))
+        return self._exchange("all_gather", x, dim)
 
 
-def _collective(turns: Sequence[_Turn[T]], number: int) -> list[torch.Tensor]:
+def _collective(turns: Sequence[Turn[T]], number: int) -> list[torch.Tensor]:
     """What each rank is given, when all of them made the same call.
 
     Raises:
         RankError: they did not; or see `run_ranks`.
     """
     doings = [str(turn) for turn in turns]
-    errors = [turn.error for turn in turns if isinstance(turn, _Raised)]
-    if len(set(doings)) > 1 or any(isinstance(turn, _Late) for turn in turns):
+    errors = [turn.error for turn in turns if isinstance(turn, Raised)]
+    if len(set(doings)) > 1 or any(isinstance(turn, Late) for turn in turns):
         cause = errors[0] if errors else None
         raise RankError(f"at collective {number}: {_grouped(doings)}") from cause
     if errors:
         raise errors[0]
-    calls = [turn for turn in turns if isinstance(turn, _Call)]
+    calls = [turn for turn in turns if isinstance(turn, _Collective)]
     first = calls[0]
-    if problem := _impossible(first, len(calls)):
+    if problem := impossible(first.operation, first.x, first.dim, len(calls)):
         raise RankError(f"at collective {number}: all ranks {doings[0]}: {problem}")
     values = [call.x for call in calls]
     if first.operation == "all_gather":
         return _copies(torch.cat(values, dim=first.dim or 0), len(calls))
-    total = _rank_order_sum(values)
+    total = rank_order_sum(values)
     if first.operation == "all_reduce":
         return _copies(total, len(calls))
     return [part.clone() for part in total.chunk(len(calls), dim=first.dim or 0)]
 
 
-def _impossible(call: _Call, size: int) -> str:
-    """Why no group can answer the call; empty when it can."""
-    if call.operation != "all_gather" and not call.x.is_floating_point():
+def impossible(operation: Operation, x: torch.Tensor, dim: int | None, size: int) -> str:
+    """Why no group of `size` ranks can compute this of tensors like `x`; empty when one can."""
+    if operation != "all_gather" and not x.is_floating_point():
         return "only floating-point numbers are added"
-    if call.dim is None:
+    if dim is None:
         return ""
-    if not 0 <= call.dim < call.x.ndim:
-        return f"the tensor has {call.x.ndim} dimensions"
-    if call.operation == "reduce_scatter" and call.x.shape[call.dim] % size:
-        return f"{call.x.shape[call.dim]} elements are no {size} equal slices"
+    if not 0 <= dim < x.ndim:
+        return f"the tensor has {x.ndim} dimensions"
+    if operation == "reduce_scatter" and x.shape[dim] % size:
+        return f"{x.shape[dim]} elements are no {size} equal slices"
     return ""
 
 
-def _rank_order_sum(values: Sequence[torch.Tensor]) -> torch.Tensor:
+def rank_order_sum(values: Sequence[torch.Tensor]) -> torch.Tensor:
     """The sum of rank 0's value, then rank 1's, ...: in FP32 at least, rounded once at the end."""
     first, *others = values
     wide = torch.promote_types(first.dtype, torch.float32)

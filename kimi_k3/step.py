@@ -121,8 +121,9 @@ class Step:
         accepted: [R] tokens of the request's *previous* window that survived: 1 after a plain
             step, after a prefill, and before the first token.
         block_table: [R, pages] KV page of each run of `page_size` tokens that this rank holds.
-        lengths: [R] tokens of each request including the new ones; 0 for padding. A prefill whose
-            length equals its rows starts from empty state, whatever the slot holds.
+        lengths: [R] tokens of each request including the new ones; 0 for padding. Padding stands
+            behind the live requests of its group. A prefill whose length equals its rows starts
+            from empty state, whatever the slot holds.
 
     Raises:
         ValueError: the tensors' shapes do not fit the groups.

@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kimi-k3 generate`: a prompt continued by the model, and what computed it."""
+"""`kimi-k3 generate`: prompts continued by the model, and what computed them."""
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fasttrack.errors import Exit, InputError
-from fasttrack.manifest.admission import Question
 from kimi_k3.cli.options import dcp_option, format_option
-from kimi_k3.config import named
-from kimi_k3.decode.scope import packaged_manifest, refusals
+from kimi_k3.config import K3Config, named
+from kimi_k3.decode.deployment import Deployment, Features, Formats
+from kimi_k3.decode.scope import Admission, Refused, admit
 
-FORMAT_VERSION = 1
+if TYPE_CHECKING:
+    from kimi_k3.engine.speculation import Speculation
+    from kimi_k3.generate import Generated
+
+FORMAT_VERSION = 2
 MAX_TOKENS = 1_048_576
+MAX_DRAFT = 7
 
 
 @click.command()
@@ -32,13 +39,25 @@ MAX_TOKENS = 1_048_576
     show_default=True,
     help="What computes the steps.",
 )
-@click.option("--prompt-ids", "prompt", required=True, metavar="ID,ID,...", help="Token ids.")
+@click.option(
+    "--virtual-ranks",
+    is_flag=True,
+    help="Let latency_specialized run on simulated ranks; every result says so.",
+)
+@click.option(
+    "--prompt-ids",
+    "prompts",
+    required=True,
+    multiple=True,
+    metavar="ID,ID,...",
+    help="Token ids; several prompts are continued side by side.",
+)
 @click.option(
     "--max-tokens",
     type=click.IntRange(1, MAX_TOKENS),
     default=8,
     show_default=True,
-    help="Tokens to generate.",
+    help="Tokens to generate for each prompt.",
 )
 @click.option(
     "--tp", type=click.IntRange(1), default=1, show_default=True, help="Ranks, in this process."
@@ -54,7 +73,7 @@ MAX_TOKENS = 1_048_576
     type=click.IntRange(0, 2**63),
     default=0,
     show_default=True,
-    help="Of random weights and of sampling.",
+    help="Of random weights, of sampling and of synthetic drafts.",
 )
 @click.option(
     "--temperature",
@@ -63,50 +82,199 @@ MAX_TOKENS = 1_048_576
     show_default=True,
     help="0 picks the most likely token; above 0 samples.",
 )
+@click.option(
+    "--kv",
+    type=click.Choice(["bf16", "fp8"]),
+    default="bf16",
+    show_default=True,
+    help="Format of the KV cache.",
+)
+@click.option(
+    "--draft",
+    type=click.IntRange(0, MAX_DRAFT),
+    default=0,
+    show_default=True,
+    help="Draft tokens of a verify window.",
+)
+@click.option(
+    "--drafter",
+    type=click.Choice(["ngram", "synthetic"]),
+    default="ngram",
+    show_default=True,
+    help="Who drafts. Text from synthetic drafts means nothing.",
+)
+@click.option(
+    "--synthetic-acceptance-length",
+    "length",
+    type=float,
+    metavar="TOKENS",
+    help="Tokens per window that synthetic drafts give on average, 1 to 1 + draft.",
+)
+@click.option(
+    "--synthetic-acceptance-rates",
+    "rates",
+    metavar="RATE,...",
+    help="Instead: how often each draft token stands with all before it.",
+)
 @format_option
 def command(
     name: str | None,
     backend: str,
-    prompt: str,
+    virtual_ranks: bool,
+    prompts: tuple[str, ...],
     max_tokens: int,
     tp: int,
     dcp: int,
     weights: Path | None,
     seed: int,
     temperature: float,
+    kv: str,
+    draft: int,
+    drafter: str,
+    length: float | None,
+    rates: str | None,
     form: str,
 ) -> None:
-    """Continue a prompt of token ids on the CPU and print the new ids.
+    """Continue prompts of token ids on the CPU and print the new ids, a line for each prompt.
 
-    All computation is the reference model's; that is printed with the result. The same command
-    prints the same ids.
+    What computed them is printed with the result. The same command prints the same ids.
     """
-    ids = token_ids(prompt)
-    if backend == "latency_specialized":
-        refuse(Question("cpu", tp, dcp, requests=1, draft=0, context=len(ids) + max_tokens - 1))
+    ids = [token_ids(prompt) for prompt in prompts]
     config = named(beside(weights) if name is None else name)
+    context = max(map(len, ids)) + max_tokens - 1
+    deployment = this_process(config, backend, tp, dcp, len(ids), draft, context, kv, virtual_ranks)
+    try:
+        admission = admit(deployment)
+    except Refused as refused:
+        for line in refused.lines():
+            click.echo(line, err=True)
+        sys.exit(Exit.REFUSED)
 
-    from kimi_k3.generate import PROVIDERS, Request, generate, weights_source
+    from kimi_k3.backends import Setup
+    from kimi_k3.decode.plan import RowCounts
+    from kimi_k3.engine.options import EngineConfig
+    from kimi_k3.engine.request import Request, Sampling
+    from kimi_k3.generate import generate, weights_source
 
-    request = Request(ids, max_tokens, temperature, seed)
+    options = EngineConfig(
+        max_requests=len(ids),
+        dcp=dcp,
+        speculation=speculation(config, draft, drafter, length, rates, seed),
+        padding=RowCounts().padded_requests,
+    )
+    requests = [Request(prompt, max_tokens, Sampling(temperature, seed=seed)) for prompt in ids]
+    setup = Setup(config, options, tp, fp8_cache=kv == "fp8")
     source = weights_source(config, tp, weights, seed)
-    generated = generate(config, source, request, tp=tp, dcp=dcp)
-    if form == "json":
-        answer = {
+    generated = generate(setup, source, requests, admission.region)
+    origin = f"random, seed {seed}" if weights is None else str(weights)
+    show = as_json if form == "json" else as_text
+    click.echo(show(generated, admission, f"tp {tp}, dcp {dcp}", origin))
+
+
+def this_process(
+    config: K3Config,
+    backend: str,
+    tp: int,
+    dcp: int,
+    requests: int,
+    draft: int,
+    context: int,
+    kv: str,
+    virtual_ranks: bool,
+) -> Deployment:
+    """What the gate must know of generating in one process on a CPU."""
+    return Deployment(
+        decode_backend=backend,
+        config=config,
+        hardware="cpu",
+        tp=tp,
+        dcp=dcp,
+        max_requests=requests,
+        draft_tokens=draft,
+        max_context=context,
+        graph_mode="eager",
+        formats=Formats(
+            weights="mxfp4",
+            activations="bf16",
+            kv_cache="fp8_e4m3" if kv == "fp8" else "bf16",
+            conv_state="bf16",
+            recurrent_state="fp32",
+        ),
+        features=Features.absent(),
+        virtual_ranks=virtual_ranks,
+    )
+
+
+def speculation(
+    config: K3Config, draft: int, drafter: str, length: float | None, rates: str | None, seed: int
+) -> "Speculation":
+    """Who drafts, and who judges.
+
+    Raises:
+        InputError: options that do not go together, or numbers out of their range.
+    """
+    from kimi_k3.engine.speculation import NO_SPECULATION, ngram, synthetic
+
+    if drafter == "ngram" and not (length is None and rates is None):
+        saw = "a synthetic acceptance for the n-gram drafter"
+        raise InputError.one("--drafter", saw, "--drafter synthetic, or no synthetic acceptance")
+    if drafter == "synthetic":
+        return synthetic(
+            draft,
+            config.vocab_size,
+            acceptance_length=length,
+            acceptance_rates=None if rates is None else numbers(rates),
+            seed=seed,
+        )
+    return ngram(draft) if draft else NO_SPECULATION
+
+
+def as_text(generated: "Generated", admission: Admission, split: str, origin: str) -> str:
+    """New ids, then what computed them, then what a reader must know."""
+    ids = [",".join(map(str, result.tokens)) for result in generated.results]
+    lines = [*ids, f"providers: {', '.join(generated.providers)}; {split}; weights: {origin}"]
+    if generated.steps:
+        taken = ", ".join(f"{count} {reason}" for reason, count in generated.steps.items())
+        lines.append(f"steps: {taken}")
+        lines.extend(admission.lines())
+    counts = generated.metrics.speculation
+    if counts.drafts:
+        lines.append(
+            f"drafts: {counts.accepted} of {counts.drafted} tokens accepted, "
+            f"{counts.acceptance_length:.2f} tokens per window"
+        )
+    notes = dict.fromkeys(note for result in generated.results for note in result.notes)
+    return "\n".join([*lines, *notes])
+
+
+def as_json(generated: "Generated", admission: Admission, split: str, origin: str) -> str:
+    """The same as one JSON object."""
+    tp, dcp = (int(part.split()[1]) for part in split.split(", "))
+    return json.dumps(
+        {
             "version": FORMAT_VERSION,
-            "backend": backend,
-            "providers": PROVIDERS,
+            "backend": admission.backend,
+            "region": admission.region.id if admission.region else None,
+            "notes": list(admission.notes),
+            "providers": generated.providers,
+            "operators": dict(generated.operators),
+            "steps": dict(generated.steps),
             "tp": tp,
             "dcp": dcp,
-            "weights": "random" if weights is None else str(weights),
-            "prompt_ids": ids,
-            "token_ids": generated,
+            "weights": origin,
+            "speculation": asdict(generated.metrics.speculation)
+            | {"acceptance_length": generated.metrics.speculation.acceptance_length},
+            "results": [
+                {
+                    "token_ids": result.tokens,
+                    "finish_reason": result.reason,
+                    "notes": result.notes,
+                    "problem": str(result.problem) if result.problem else None,
+                }
+                for result in generated.results
+            ],
         }
-        click.echo(json.dumps(answer))
-        return
-    origin = f"random, seed {seed}" if weights is None else str(weights)
-    click.echo(",".join(map(str, generated)))
-    click.echo(f"providers: {', '.join(PROVIDERS)}; tp {tp}, dcp {dcp}; weights: {origin}")
+    )
 
 
 def token_ids(text: str) -> tuple[int, ...]:
@@ -124,6 +292,19 @@ def token_ids(text: str) -> tuple[int, ...]:
     return tuple(ids)
 
 
+def numbers(text: str) -> tuple[float, ...]:
+    """The numbers of `0.9,0.5`.
+
+    Raises:
+        InputError: something else stands between the commas.
+    """
+    try:
+        return tuple(float(piece) for piece in text.split(","))
+    except ValueError as error:
+        want = "numbers, such as 0.9,0.5"
+        raise InputError.one("--synthetic-acceptance-rates", repr(text[:40]), want) from error
+
+
 def beside(weights: Path | None) -> str:
     """The configuration that goes with a checkpoint.
 
@@ -137,12 +318,3 @@ def beside(weights: Path | None) -> str:
         want = "one, or --config with the model's"
         raise InputError.one(f"--weights {weights}", "no config.json beside it", want)
     return str(path)
-
-
-def refuse(question: Question) -> None:
-    """Says why the specialised backend can not run here, and ends with exit code 1."""
-    click.echo("kimi-k3: latency_specialized is refused; --backend auto runs here", err=True)
-    for reason in refusals(packaged_manifest(), question):
-        click.echo(f"  - {reason}", err=True)
-    click.echo("  - this version has no decode kernels; every provider is the reference", err=True)
-    sys.exit(Exit.REFUSED)

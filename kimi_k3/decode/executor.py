@@ -25,6 +25,7 @@ from kimi_k3.reference.state import Caches, KdaState, KvCache
 from kimi_k3.step import Backend, GroupTensors, Step, StepOutput
 
 STOCK = "stock"
+PLANNED = "planned"
 
 
 @dataclass(frozen=True)
@@ -75,16 +76,16 @@ class Executor:
         run, (part,) = self.operators, step.parts()
         size = (step.shape.rows, self.config.num_blocks, self.config.hidden_size)
         blocks = torch.empty(size, dtype=self.compute, device=step.token_ids.device)
-        prefix, delta, saved, streams = run.embed.run(step.token_ids), None, 0, []
+        prefix, delta, saved, streams = run.embed(step.token_ids), None, 0, []
         for index, layer in enumerate(self.weights.layers):
-            x, prefix = run.mix.run(layer.attention_mix, prefix, delta, blocks[:, :saved])
+            x, prefix = run.mix(layer.attention_mix, prefix, delta, blocks[:, :saved])
             streams.append(prefix)
             writes = self.config.writes_block(index)
             if writes:
                 blocks[:, saved] = prefix
                 saved += 1
             heads = self._attention(layer, x, self.caches.layers[index], self._guarded(part))
-            y, prefix = run.attention_out.run(
+            y, prefix = run.attention_out(
                 layer.attention.o_proj,
                 heads,
                 layer.ffn_mix,
@@ -92,10 +93,10 @@ class Executor:
                 blocks[:, :saved],
             )
             delta = self._ffn(layer, y)
-        hidden, prefix = run.mix.run(self.weights.final_mix, prefix, delta, blocks[:, :saved])
+        hidden, prefix = run.mix(self.weights.final_mix, prefix, delta, blocks[:, :saved])
         streams.append(prefix)
         aux = tuple(streams[index + 1] for index in self.aux_layers)
-        return StepOutput(hidden, aux, run.head.run(hidden))
+        return StepOutput(hidden, aux, run.head(hidden))
 
     def _attention(
         self, layer: PackedLayer, x: torch.Tensor, state: KdaState | KvCache, part: GroupTensors
@@ -104,10 +105,10 @@ class Executor:
         run = self.operators
         match layer.attention, state:
             case PackedKda() as w, KdaState():
-                return run.kda_core.run(w, run.kda_in.run(w, x), state, part)
+                return run.kda_core(w, run.kda_in(w, x), state, part)
             case PackedMla() as w, KvCache():
-                query, gate = run.mla_query.run(w, run.mla_in.run(w, x), state, part)
-                return run.mla_value.run(w, run.mla_core.run(query, state, part), gate, part)
+                query, gate = run.mla_query(w, run.mla_in(w, x), state, part)
+                return run.mla_value(w, run.mla_core(query, state, part), gate, part)
             case _:
                 raise ValueError("the caches were allocated for another model")
 
@@ -115,11 +116,11 @@ class Executor:
         """The delta [M, H] of one layer's FFN."""
         run, w = self.operators, layer.ffn
         if not isinstance(w, PackedMoe):
-            return run.dense.run(w, y)
-        logits, z = run.moe_front.run(w, y)
-        shared = run.moe_shared.run(w, y)
-        ids, weights = run.moe_route.run(w, logits)
-        return run.moe_tail.run(w, run.moe_experts.run(w, ids, weights, z), shared)
+            return run.dense(w, y)
+        logits, z = run.moe_front(w, y)
+        shared = run.moe_shared(w, y)
+        ids, weights = run.moe_route(w, logits)
+        return run.moe_tail(w, run.moe_experts(w, ids, weights, z), shared)
 
     def _guarded(self, part: GroupTensors) -> GroupTensors:
         """`part`, or only padding once a wait has failed: padding writes nothing."""
@@ -135,7 +136,11 @@ class Executor:
         """Steps so far: `planned`, and those that the stock path took, by reason."""
         return dict(self._taken)
 
+    def served(self) -> Mapping[str, str]:
+        """Who has computed each operator of the planned steps so far."""
+        return dict(self.operators.ran())
+
     def providers(self) -> tuple[str, ...]:
-        """Who computed so far, each named once; `stock` for steps that fell back."""
-        ran = dict.fromkeys(name for _, name in self.operators.items()) if self._planned else {}
-        return (*ran, *((STOCK,) if self._fell_back else ()))
+        """Who has computed so far, each named once; `stock` for steps that fell back."""
+        fell_back = any(reason != PLANNED for reason in self._taken)
+        return (*dict.fromkeys(self.served().values()), *((STOCK,) if fell_back else ()))

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the stock path's layer loop asks of a device: seven operations, collectives included.
+"""What the stock path's layer loop asks of a device: eight operations, collectives included.
 
 `torch_ops.TorchOps` answers on a CPU, `cuda.ops.CudaOps` on a GPU. M rows, H hidden width.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
 
 from kimi_k3.packed import PackedFfn, PackedKda, PackedMix, PackedMla, PackedMoe
 from kimi_k3.reference.state import KdaState, KvCache
 from kimi_k3.step import Step
+
+P = TypeVar("P")
+"""What a device's layers need of a step."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Residual:
     saved: int
 
 
-class StockOps(Protocol):
+class StockOps(Protocol[P]):
     """The operations, in the order of a step."""
 
     def embed(self, token_ids: torch.Tensor) -> torch.Tensor:
@@ -55,12 +58,17 @@ class StockOps(Protocol):
             x [M, H], and the updated prefix [M, H].
         """
 
+    def prepare(self, step: Step) -> P:
+        """What every layer needs of a step, made once."""
+
     def attention(
-        self, w: PackedKda | PackedMla, x: torch.Tensor, state: KdaState | KvCache, step: Step
+        self, w: PackedKda | PackedMla, x: torch.Tensor, state: KdaState | KvCache, prepared: P
     ) -> torch.Tensor:
         """The attention block [M, H] of x [M, H], summed over ranks; advances `state`."""
 
-    def ffn(self, w: PackedFfn | PackedMoe, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def ffn(
+        self, w: PackedFfn | PackedMoe, y: torch.Tensor, prepared: P
+    ) -> tuple[torch.Tensor, ...]:
         """The FFN's addends [M, H] of y [M, H], each summed over ranks."""
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:

@@ -14,7 +14,7 @@ from kimi_k3.packed import PackedFfn, PackedKda, PackedMix, PackedMla, PackedMod
 from kimi_k3.reference.attn_res import update_prefix
 from kimi_k3.reference.context import Context
 from kimi_k3.reference.state import KdaState, KvCache
-from kimi_k3.step import Kind, Step
+from kimi_k3.step import GroupTensors, Kind, Step
 from kimi_k3.stock.ops import Residual
 
 
@@ -54,36 +54,50 @@ class TorchOps:
             stream.blocks[:, stream.saved] = prefix
         return x, prefix
 
+    def prepare(self, step: Step) -> tuple[GroupTensors, ...]:
+        """See `StockOps`."""
+        return tuple(step.parts())
+
     def attention(
-        self, w: PackedKda | PackedMla, x: torch.Tensor, state: KdaState | KvCache, step: Step
+        self,
+        w: PackedKda | PackedMla,
+        x: torch.Tensor,
+        state: KdaState | KvCache,
+        prepared: tuple[GroupTensors, ...],
     ) -> torch.Tensor:
         """See `StockOps`."""
         r = self.ctx.rounding
-        attn = self._attend(w, x, state, step)  # [M, h d]
+        attn = self._attend(w, x, state, prepared)  # [M, h d]
         partial = r.o_partial(attn @ w.o_proj.to(r.compute).T)  # [M, H]
         return r.reduced(self.ctx.comm.all_reduce(partial))
 
     def _attend(
-        self, w: PackedKda | PackedMla, x: torch.Tensor, state: KdaState | KvCache, step: Step
+        self,
+        w: PackedKda | PackedMla,
+        x: torch.Tensor,
+        state: KdaState | KvCache,
+        parts: tuple[GroupTensors, ...],
     ) -> torch.Tensor:
         """This rank's heads [M, h d], gated; each group by the form that suits it."""
         done = []
         match w, state:
             case PackedKda(), KdaState():
                 projected = kda.project(self.ctx, w, x)
-                for part in step.parts():
+                for part in parts:
                     run = kda.window if part.group.kind is Kind.WINDOW else kda_prefill.prefill
                     done.append(run(self.ctx, w, projected[part.rows], state, part))
             case PackedMla(), KvCache():
                 projected = mla.project(self.ctx, w, x)
-                for part in step.parts():
+                for part in parts:
                     attend = mla.window if part.group.kind is Kind.WINDOW else mla_prefill.prefill
                     done.append(attend(self.ctx, w, projected[part.rows], state, part))
             case _:
                 raise ValueError("the caches were allocated for another model")
         return torch.cat(done)
 
-    def ffn(self, w: PackedFfn | PackedMoe, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def ffn(
+        self, w: PackedFfn | PackedMoe, y: torch.Tensor, prepared: tuple[GroupTensors, ...]
+    ) -> tuple[torch.Tensor, ...]:
         """See `StockOps`."""
         ctx, r, comm = self.ctx, self.ctx.rounding, self.ctx.comm
         if isinstance(w, PackedFfn):

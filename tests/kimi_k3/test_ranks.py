@@ -355,7 +355,7 @@ def test_an_interrupt_of_the_caller_ends_the_ranks(monkeypatch: pytest.MonkeyPat
         raise KeyboardInterrupt
 
     before = threading.active_count()
-    monkeypatch.setattr("kimi_k3.ranks._rank_order_sum", interrupted)
+    monkeypatch.setattr("kimi_k3.ranks.rank_order_sum", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_ranks(3, rank)
     assert told == ["stopped by KeyboardInterrupt"] * 3

@@ -10,6 +10,9 @@ from fasttrack.manifest.consistency import Fault
 from fasttrack.manifest.model import Manifest
 from fasttrack.rules.manifest.edited import ManifestRule
 
+GPU = "sm_"
+"""How the architectures begin that kernels are built for; no other can stand in `archs`."""
+
 
 class UnitArchs(ManifestRule):
     """Architectures without hardware, and hardware without a build."""
@@ -20,8 +23,8 @@ class UnitArchs(ManifestRule):
     level = Level.ROUTE
     refuses = (
         "In an added or edited manifest: a unit's architecture that no hardware of any region "
-        "has, and hardware of a region for whose architecture a unit with kernels is not built. "
-        "Units without `archs` have no kernels and run anywhere."
+        "has, and a GPU of a region for whose architecture a unit with kernels is not built. "
+        "Units without `archs` have no kernels and run anywhere; on a processor no kernel runs."
     )
     why = (
         "A kernel that no region runs is shipped unmeasured; a region without a kernel admits "
@@ -44,6 +47,6 @@ class UnitArchs(ManifestRule):
                     saw = f"unit '{unit.id}' for {arch}, which no region's hardware has"
                     yield Fault(("units", i, "archs", j), saw, "an architecture of the scope")
             for name, arch in known.items():
-                if unit.archs and arch not in unit.archs:
+                if unit.archs and arch.startswith(GPU) and arch not in unit.archs:
                     saw = f"unit '{unit.id}' without {arch}, although a region names '{name}'"
                     yield Fault(("units", i, "archs"), saw, f"{arch} among its 'archs'")

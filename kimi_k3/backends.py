@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank's backend, built: `auto`, or `latency_specialized` with `auto` under it.
+
+Both work on the same caches, allocated here for an engine's settings.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from kimi_k3.config import K3Config
+from kimi_k3.decode.comm.interface import DecodeCommunicator, Site
+from kimi_k3.decode.executor import Executor
+from kimi_k3.decode.plan import Planner
+from kimi_k3.decode.providers import reference_providers
+from kimi_k3.engine.options import EngineConfig
+from kimi_k3.engine.request import Request
+from kimi_k3.packed import PackedModel, pack
+from kimi_k3.ranks import Communicator, SingleRank
+from kimi_k3.reference.context import Context
+from kimi_k3.reference.state import FP8, Caches, KvCache, allocate
+from kimi_k3.rounding import Rounding, bf16, keep, mxfp8_amax, mxfp8_floor, specialized, stock
+from kimi_k3.step import Backend, Group, Kind
+from kimi_k3.stock.model import StockModel
+from kimi_k3.stock.torch_ops import TorchOps
+from kimi_k3.weights import ModelWeights
+
+CPU = torch.device("cpu")
+FLOOR_RULE_TP = 8
+"""The tensor parallelism whose expert kernels scale their hidden rows by the floor rule."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all ranks of a server agree on.
+
+    Attributes:
+        config: the model.
+        options: the engine's settings.
+        tp: ranks.
+        fp8_cache: keep the KV cache in FP8 e4m3, else in the rounding's own format.
+        device: of weights and caches.
+        rounding: of the stock path; None is the stock column of spec 2.8.
+        planned_rounding: of planned steps; None is the specialised column for W4A16 experts.
+    """
+
+    config: K3Config
+    options: EngineConfig
+    tp: int = 1
+    fp8_cache: bool = False
+    device: torch.device = CPU
+    rounding: Rounding | None = None
+    planned_rounding: Rounding | None = None
+
+    @property
+    def stock_rounding(self) -> Rounding:
+        """Of the stock path."""
+        return self.rounding or stock()
+
+    @property
+    def planned(self) -> Rounding:
+        """Of planned steps."""
+        return self.planned_rounding or specialized_rounding("bf16", self.tp)
+
+    def sized_for(self, requests: Sequence[Request]) -> "Setup":
+        """The same with just enough slots and pages to run `requests` side by side."""
+        return replace(self, options=self.options.sized_for(self.config, requests))
+
+
+def specialized_rounding(activations: str, tp: int) -> Rounding:
+    """The specialised column of spec 2.8.
+
+    Args:
+        activations: what the experts multiply with their weights, in the manifest's words.
+        tp: ranks; the rule for MXFP8 hidden rows differs between the kernels of TP 8 and TP 16.
+    """
+    if activations == "mxfp8":
+        return specialized(mxfp8_floor if tp == FLOOR_RULE_TP else mxfp8_amax)
+    return replace(specialized(bf16), expert_input=keep)
+
+
+@dataclass(frozen=True)
+class RankModel:
+    """One rank's weights and caches.
+
+    Attributes:
+        setup: what all ranks agree on.
+        weights: this rank's, packed.
+        caches: what every backend of the rank works on.
+    """
+
+    setup: Setup
+    weights: PackedModel
+    caches: Caches
+
+    @classmethod
+    def build(cls, setup: Setup, weights: ModelWeights) -> "RankModel":
+        """Packs the weights and allocates the caches.
+
+        Args:
+            setup: what all ranks agree on.
+            weights: this rank's, on the setup's device.
+        """
+        form = KvCache(torch.empty(0, dtype=FP8)) if setup.fp8_cache else None
+        caches = allocate(
+            setup.config, weights, setup.stock_rounding, setup.options.cache_shape, form
+        )
+        return cls(setup, pack(setup.config, weights), caches)
+
+    def auto(self, comm: Communicator) -> Backend:
+        """The stock path.
+
+        Args:
+            comm: the ranks.
+        """
+        setup = self.setup
+        dcp = comm if setup.options.dcp > 1 else SingleRank()
+        context = Context(setup.config, setup.stock_rounding, comm, dcp)
+        if setup.device.type == "cuda":
+            return self._graphed(context)
+        return StockModel(setup.config, self.weights, self.caches, TorchOps(context, self.weights))
+
+    def _graphed(self, context: Context) -> Backend:
+        """The stock path on a GPU, its decode steps captured."""
+        from kimi_k3.stock.cuda.graphs import GraphedModel  # noqa: PLC0415  (needs Triton)
+        from kimi_k3.stock.cuda.ops import CudaOps  # noqa: PLC0415
+
+        setup, options = self.setup, self.setup.options
+        ops = CudaOps(context, self.weights)
+        model = StockModel(setup.config, self.weights, self.caches, ops)
+        pages = options.layout.pages(setup.config.max_positions)
+        graphed = GraphedModel(
+            model, options.window, min(pages, options.pages), setup.config.max_positions
+        )
+        sizes = {options.padding(live, 1) for live in range(1, options.max_requests + 1)}
+        widths = {1, options.window}
+        groups = [Group(Kind.WINDOW, size, width) for size in sorted(sizes) for width in widths]
+        graphed.capture(groups, setup.device)
+        return graphed
+
+    def specialized(self, comm: DecodeCommunicator, planner: Planner) -> Executor:
+        """The specialised path over reference providers, with `auto` for all other steps.
+
+        Args:
+            comm: the ranks.
+            planner: decides which steps are taken.
+        """
+        setup = self.setup
+        rounding = setup.planned
+        dcp = comm.at(Site.DCP) if setup.options.dcp > 1 else SingleRank()
+        context = Context(setup.config, rounding, comm, dcp)
+        return Executor(
+            config=setup.config,
+            weights=self.weights,
+            caches=self.caches,
+            planner=planner,
+            operators=reference_providers(context, self.weights, comm),
+            comm=comm,
+            stock=self.auto(comm.stock),
+            compute=rounding.compute,
+        )

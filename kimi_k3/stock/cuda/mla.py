@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The absorbed MLA decode core over a paged cache, split over keys; and its output gate.
+
+Spec 2.5 and 3.3, rounding of the stock column of spec 2.8:
+
+    score_j = scale * ( query . row_j )            j below what the row may see
+    z       = bf16( sum_j softmax(score)_j c_j )   lse = log2 of the softmax's denominator
+    gated   = bf16( o * sigmoid(gate) )
+
+Scores, maxima and sums are FP32 in the log2 domain; probabilities enter the second product in
+BF16 (FP16 with an FP8 cache, whose values FP16 holds exactly). With an FP8 cache the query is
+fp8(query / q_scale) and the scales return in `scale` and in z.
+
+A program owns one run of a request's keys for `rows` packed (token, head) pairs, so that the q
+tokens and all heads share each read of a key. How many runs there are follows from the step's
+shape on the host; how long they are follows from the request's length on the device. A second
+kernel merges the runs in a fixed order. A run without keys leaves lse = -1e30 and nothing else.
+
+A row's z is NaN if any key of its request in the same tile is NaN, also one that it may not see:
+the keys of one verify window meet in one product. Other requests are never affected.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+
+from kimi_k3.stock.cuda import e4m3
+from kimi_k3.stock.cuda.mla_insert import WHOLE, Shard
+
+LOG2_E = 1.4426950408889634
+LEAST_KEYS_OF_A_SPLIT = 64
+MOST_SPLITS = 128
+"""What one program of the merge reads of a column: 128 partial sums."""
+
+
+@dataclass(frozen=True)
+class CoreTile:
+    """Sizes of one program of the core.
+
+    Attributes:
+        rows: packed (token, head) pairs.
+        keys: keys of one iteration.
+        warps: warps of a program.
+        stages: iterations in flight.
+        resident: programs that one multiprocessor holds at once, from their shared memory.
+    """
+
+    rows: int
+    keys: int
+    warps: int
+    stages: int
+    resident: int
+
+
+TILES = (
+    CoreTile(rows=16, keys=32, warps=4, stages=3, resident=2),
+    CoreTile(rows=32, keys=32, warps=4, stages=3, resident=2),
+    CoreTile(rows=64, keys=64, warps=8, stages=2, resident=1),
+)
+
+
+def tile_for(pairs: int) -> CoreTile:
+    """The smallest tile that holds a request's q h pairs, or the largest."""
+    return next((tile for tile in TILES if pairs <= tile.rows), TILES[-1])
+
+
+def splits_for(requests: int, pairs: int, context: int, multiprocessors: int) -> int:
+    """Into how many runs the keys are cut: what fills the device, but no runs of a few keys.
+
+    Args:
+        requests: of the step, padding included.
+        pairs: q h of one request.
+        context: longest context that the launch serves, in tokens that this rank holds.
+        multiprocessors: of the device.
+    """
+    tile = tile_for(pairs)
+    programs = requests * -(-pairs // tile.rows)
+    wanted = multiprocessors * tile.resident // programs
+    return max(1, min(wanted, -(-context // LEAST_KEYS_OF_A_SPLIT), MOST_SPLITS))
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Partial results of the splits.
+
+    Attributes:
+        z: [splits, M, h, C] FP32; empty for a single split.
+        lse: [splits, M, h] FP32; empty for a single split.
+        splits: runs of each request's keys.
+    """
+
+    z: torch.Tensor
+    lse: torch.Tensor
+    splits: int
+
+    @classmethod
+    def empty(
+        cls, splits: int, rows: int, heads: int, latent: int, device: torch.device
+    ) -> "Workspace":
+        """Memory for a step of `rows` rows."""
+        kept = splits if splits > 1 else 0
+        return cls(
+            torch.empty(kept, rows, heads, latent, device=device),
+            torch.empty(kept, rows, heads, device=device),
+            splits,
+        )
+
+
+@triton.jit
+def _held(tokens, SIZE: tl.constexpr, RANK: tl.constexpr, INTERLEAVE: tl.constexpr):
+    """How many of a request's first `tokens` tokens this rank holds."""
+    rest = tokens % (INTERLEAVE * SIZE) - INTERLEAVE * RANK
+    own = tl.minimum(tl.maximum(rest, 0), INTERLEAVE)
+    return tokens // (INTERLEAVE * SIZE) * INTERLEAVE + own
+
+
+@triton.jit
+def _product(a, b, acc, COMPILED: tl.constexpr):
+    if COMPILED:
+        acc = tl.dot(a, b, acc)
+    else:  # the interpreter multiplies the bits of BF16 numbers
+        acc = tl.dot(a.to(tl.float32), b.to(tl.float32), acc)
+    return acc
+
+
+@triton.jit
+def _queries(at, mask, q_scale, FP8: tl.constexpr, COMPILED: tl.constexpr):
+    """Query values in the units of the cache."""
+    query = tl.load(at, mask, 0.0)
+    if FP8:
+        byte = e4m3.encode(query.to(tl.float32), q_scale, COMPILED)
+        query = e4m3.decode(byte, COMPILED)
+    return query
+
+
+@triton.jit
+def _keys(at, mask, FP8: tl.constexpr, COMPILED: tl.constexpr):
+    if FP8:
+        key = e4m3.decode(tl.load(at, mask, 0), COMPILED)
+    else:
+        key = tl.load(at, mask, 0.0)
+    return key
+
+
+@triton.jit
+def _core_kernel(
+    query,
+    pages,
+    table,
+    table_stride,
+    lengths,
+    z,
+    lse,
+    split_stride,
+    scale_log2,
+    q_scale,
+    k_scale,
+    T: tl.constexpr,
+    HEADS: tl.constexpr,
+    C: tl.constexpr,
+    R: tl.constexpr,
+    C_PADDED: tl.constexpr,
+    R_PADDED: tl.constexpr,
+    PAGE: tl.constexpr,
+    SPLITS: tl.constexpr,
+    ROWS: tl.constexpr,
+    KEYS: tl.constexpr,
+    STAGES: tl.constexpr,
+    SIZE: tl.constexpr,
+    RANK: tl.constexpr,
+    INTERLEAVE: tl.constexpr,
+    FP8: tl.constexpr,
+    COMPILED: tl.constexpr,
+):
+    request = tl.program_id(2).to(tl.int64)
+    length = tl.load(lengths + request)
+    held = _held(length, SIZE, RANK, INTERLEAVE)
+    run = tl.cdiv(tl.cdiv(held, SPLITS), KEYS) * KEYS
+    begin = tl.program_id(1) * run
+    end = tl.minimum(begin + run, held)
+
+    pair = tl.program_id(0) * ROWS + tl.arange(0, ROWS)  # token * HEADS + head
+    real = pair < T * HEADS
+    row = request * (T * HEADS) + pair  # of [M h]
+    seen = _held(length - T + pair // HEADS + 1, SIZE, RANK, INTERLEAVE)
+    c = tl.arange(0, C_PADDED)
+    r = tl.arange(0, R_PADDED)
+    inside_c = c < C
+    inside_r = r < R
+
+    top = tl.full((ROWS,), -1.0e30, tl.float32)
+    total = tl.zeros((ROWS,), tl.float32)
+    acc = tl.zeros((ROWS, C_PADDED), tl.float32)
+    if begin < end:
+        own = (query + row * (C + R))[:, None]
+        qc = _queries(own + c[None, :], real[:, None] & inside_c[None, :], q_scale, FP8, COMPILED)
+        qr = _queries(
+            own + C + r[None, :], real[:, None] & inside_r[None, :], q_scale, FP8, COMPILED
+        )
+        own_table = table + request * table_stride
+        for start in tl.range(begin, end, KEYS, num_stages=STAGES):
+            key = start + tl.arange(0, KEYS)
+            there = key < end
+            page = tl.load(own_table + key // PAGE, there, 0)
+            at = (pages + (page.to(tl.int64) * PAGE + key % PAGE) * (C + R))[:, None]
+            kc = _keys(at + c[None, :], there[:, None] & inside_c[None, :], FP8, COMPILED)
+            kr = _keys(at + C + r[None, :], there[:, None] & inside_r[None, :], FP8, COMPILED)
+            score = _product(qc, tl.trans(kc), tl.zeros((ROWS, KEYS), tl.float32), COMPILED)
+            score = _product(qr, tl.trans(kr), score, COMPILED)
+            visible = (key[None, :] < seen[:, None]) & there[None, :]
+            score = tl.where(visible, score * scale_log2, -1.0e30)
+            new_top = tl.maximum(top, tl.max(score, 1))
+            p = tl.where(visible, tl.exp2(score - new_top[:, None]), 0.0)
+            shrink = tl.exp2(top - new_top)
+            total = total * shrink + tl.sum(p, 1)
+            acc = _product(p.to(kc.dtype), kc, acc * shrink[:, None], COMPILED)
+            top = new_top
+
+    any_key = total > 0
+    total = tl.where(any_key, total, 1.0)
+    found = tl.where(any_key, top + tl.log2(total), -1.0e30)
+    offset = tl.program_id(1).to(tl.int64) * split_stride
+    tl.store(lse + offset + row, found, real)
+    if (SPLITS == 1) | (begin < end):
+        value = acc / total[:, None] * k_scale
+        value = tl.where(any_key[:, None], value, 0.0)
+        out = z + (offset + row)[:, None] * C + c[None, :]
+        tl.store(out, value.to(z.dtype.element_ty), real[:, None] & inside_c[None, :])
+
+
+@triton.jit
+def _merge_kernel(
+    z_parts,
+    lse_parts,
+    z,
+    lse,
+    split_stride,
+    C: tl.constexpr,
+    SPLITS: tl.constexpr,
+    SPLITS_PADDED: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    split = tl.arange(0, SPLITS_PADDED)
+    at = split.to(tl.int64) * split_stride + row
+    part = tl.load(lse_parts + at, split < SPLITS, -1.0e30)
+    has_keys = part > -1.0e29
+    top = tl.max(part, 0)
+    share = tl.where(has_keys, tl.exp2(part - top), 0.0)
+    total = tl.sum(share, 0)
+    mask = has_keys[:, None] & (column < C)[None, :]
+    values = tl.load(z_parts + at[:, None] * C + column[None, :], mask, 0.0)
+    merged = tl.sum(values * share[:, None], 0) / tl.where(total > 0, total, 1.0)
+    tl.store(z + row * C + column, merged.to(tl.bfloat16), column < C)
+    if tl.program_id(1) == 0:
+        tl.store(lse + row, tl.where(total > 0, top + tl.log2(total), -1.0e30))
+
+
+@triton.jit
+def _gate_kernel(
+    o,
+    o_row,
+    o_head,
+    gate,
+    gate_row,
+    lengths,
+    out,
+    q,
+    V: tl.constexpr,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    alive = tl.load(lengths + row // q) > 0
+    mask = (column < WIDTH) & alive
+    x = tl.load(o + row * o_row + (column // V) * o_head + column % V, mask, 0.0).to(tl.float32)
+    g = tl.load(gate + row * gate_row + column, mask, 0.0).to(tl.float32)
+    gated = (x / (1.0 + tl.exp(-g))).to(tl.bfloat16)
+    tl.store(out + row * WIDTH + column, gated, column < WIDTH)
+
+
+def attend(
+    query: torch.Tensor,
+    pages: torch.Tensor,
+    block_table: torch.Tensor,
+    lengths: torch.Tensor,
+    q: int,
+    z: torch.Tensor,
+    lse: torch.Tensor,
+    workspace: Workspace,
+    *,
+    scale: float,
+    q_scale: float = 1.0,
+    k_scale: float = 1.0,
+    shard: Shard = WHOLE,
+) -> None:
+    """Attention of every row over what this rank holds of its request; two launches at most.
+
+    Moves each held key's C + R elements once per `rows` packed pairs (later reads come out of L2),
+    and 8 splits M h C bytes of partial sums.
+
+    Args:
+        query: [M, h, C + R] BF16, contiguous.
+        pages: [pages, page_size, C + R] BF16 or float8_e4m3fn, contiguous.
+        block_table: [R, P] int32, rows may be strided.
+        lengths: [R] int32 tokens including the q new ones, 0 for padding.
+        q: rows per request, M = R q.
+        z: [M, h, C] BF16, contiguous, written; zero for rows without keys.
+        lse: [M, h] FP32, contiguous, written; -1e30 for rows without keys.
+        workspace: `Workspace.empty(splits_for(...), M, h, C, device)`.
+        scale: of the scores, without the cache's scales.
+        q_scale: of the queries to an FP8 cache.
+        k_scale: of an FP8 cache.
+        shard: which tokens are this rank's.
+
+    Raises:
+        ValueError: sizes that do not fit.
+    """
+    (m, heads, latent), row = z.shape, pages.shape[2]
+    requests = len(lengths)
+    if query.shape != (m, heads, row) or requests * q != m or lse.shape != (m, heads):
+        raise ValueError(
+            f"query {tuple(query.shape)}, lse {tuple(lse.shape)}, {requests} requests of {q} rows "
+            f"for z {tuple(z.shape)}"
+        )
+    fp8 = pages.dtype == torch.float8_e4m3fn
+    tile, splits = tile_for(q * heads), workspace.splits
+    parts = (z, lse) if splits == 1 else (workspace.z, workspace.lse)
+    _core_kernel[(triton.cdiv(q * heads, tile.rows), splits, requests)](
+        query,
+        pages.view(torch.uint8) if fp8 else pages,
+        block_table,
+        block_table.stride(0),
+        lengths,
+        *parts,
+        m * heads,
+        scale * q_scale * k_scale * LOG2_E,
+        q_scale,
+        k_scale,
+        T=q,
+        HEADS=heads,
+        C=latent,
+        R=row - latent,
+        C_PADDED=max(16, triton.next_power_of_2(latent)),
+        R_PADDED=max(16, triton.next_power_of_2(row - latent)),
+        PAGE=pages.shape[1],
+        SPLITS=splits,
+        ROWS=tile.rows,
+        KEYS=tile.keys,
+        STAGES=tile.stages,
+        SIZE=shard.size,
+        RANK=shard.rank,
+        INTERLEAVE=shard.interleave,
+        FP8=fp8,
+        COMPILED=z.is_cuda,
+        num_warps=tile.warps,
+    )
+    if splits > 1:
+        _merge(workspace, z, lse)
+
+
+def _merge(workspace: Workspace, z: torch.Tensor, lse: torch.Tensor) -> None:
+    m, heads, latent = z.shape
+    block = min(64, triton.next_power_of_2(latent))
+    _merge_kernel[(m * heads, triton.cdiv(latent, block))](
+        workspace.z,
+        workspace.lse,
+        z,
+        lse,
+        m * heads,
+        C=latent,
+        SPLITS=workspace.splits,
+        SPLITS_PADDED=triton.next_power_of_2(workspace.splits),
+        BLOCK=block,
+        num_warps=4 if workspace.splits > 16 else 1,
+    )
+
+
+def gate_values(
+    o: torch.Tensor, gate: torch.Tensor, lengths: torch.Tensor, q: int, out: torch.Tensor
+) -> None:
+    """bf16(o * sigmoid(gate)), selected to zero for padding rows.
+
+    Moves 4 M h v bytes in and 2 M h v out.
+
+    Args:
+        o: [M, h, v] BF16, last axis contiguous (the batched product may leave [h, M, v]).
+        gate: [M, h v] BF16, rows may be strided.
+        lengths: [R] int32, 0 for padding.
+        q: rows per request, M = R q.
+        out: [M, h v] BF16, contiguous, written.
+    """
+    m, heads, value = o.shape
+    width = heads * value
+    block = min(512, triton.next_power_of_2(width))
+    _gate_kernel[(m, triton.cdiv(width, block))](
+        o,
+        o.stride(0),
+        o.stride(1),
+        gate,
+        gate.stride(0),
+        lengths,
+        out,
+        q,
+        V=value,
+        WIDTH=width,
+        BLOCK=block,
+        num_warps=2,
+    )

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The routed experts' kernels against float64, stage by stage, from the kernels' own inputs."""
+
+import itertools
+
+import pytest
+import torch
+
+from kimi_k3.stock.cuda.expert_plan import ExpertPlan, plan_pairs, plan_sorted
+from kimi_k3.stock.cuda.expert_tiles import TABLE, Tile, Tiles, tiles_for
+from kimi_k3.stock.cuda.experts import down, gate_up, has_wide_scales, weighted_sum
+from kimi_k3.weights import ExpertWeights
+from tests.gpu.packed_oracle import (
+    DEVICE,
+    ROUNDING,
+    MINI,
+    ODD,
+    ON_GPU,
+    POISONS,
+    SHAPES,
+    Experts,
+    down_rows,
+    hidden_bounds,
+    int32,
+    launch,
+    normal,
+    random_experts,
+    routing,
+)
+
+ROWS = (1, 2, 3, 8, 17, 64) if ON_GPU else (1, 3, 9)
+KINDS = ("random", "equal", "skewed")
+
+
+def poisoned(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
+    return torch.full(shape, POISONS[0], dtype=dtype, device=DEVICE)
+
+
+@pytest.fixture(scope="module")
+def weights() -> dict[Experts, ExpertWeights]:
+    return {shape: random_experts(shape, seed=index) for index, shape in enumerate(SHAPES)}
+
+
+def decode_plan(ids: torch.Tensor, lengths: torch.Tensor, q: int, tiles: Tiles) -> ExpertPlan:
+    """What a step does: no launch for one row."""
+    if len(ids) == 1:
+        return ExpertPlan.one_row(ids, tiles.tokens)
+    plan = ExpertPlan.empty(ids.numel(), tiles.tokens, DEVICE)
+    plan_pairs(ids, lengths, q, plan)
+    return plan
+
+
+def check_hidden(
+    shape: Experts, w: ExpertWeights, ids: torch.Tensor, z: torch.Tensor, hidden: torch.Tensor
+) -> None:
+    low, high = hidden_bounds(shape, w, ids, z)
+    live = hidden[:, : shape.live].double()
+    assert bool(((low <= live) & (live <= high)).all())
+
+
+def check_rows(
+    shape: Experts, w: ExpertWeights, ids: torch.Tensor, hidden: torch.Tensor, rows: torch.Tensor
+) -> None:
+    exact, bound = down_rows(shape, w, ids, hidden)
+    assert bool(((rows.double() - exact).abs() <= bound).all())
+
+
+def compute(
+    shape: Experts,
+    w: ExpertWeights,
+    plan: ExpertPlan,
+    z: torch.Tensor,
+    tiles: tuple[Tile, Tile],
+    wide: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Both products over poisoned outputs; what the plan has no pair for stays poisoned."""
+    hidden = poisoned(len(z) * shape.k, shape.width)
+    rows = poisoned(len(z) * shape.k, shape.latent)
+
+    def kernels() -> None:
+        gate_up(
+            z,
+            w,
+            plan,
+            hidden,
+            tiles[0],
+            live=shape.live,
+            beta=4.0,
+            linear_beta=25.0,
+            wide=wide,
+        )
+        down(hidden, w, plan, rows, tiles[1], live=shape.live, wide=wide)
+
+    launch(kernels, [hidden, rows])
+    return hidden, rows
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("m", ROWS)
+def test_both_products_are_right_for_every_routing(
+    weights: dict[Experts, ExpertWeights], m: int, kind: str, shape: Experts
+) -> None:
+    w, z = weights[shape], normal(m, m, shape.latent)
+    ids = routing(kind, m, shape, seed=m)
+    tiles = tiles_for(m)
+    plan = decode_plan(ids, int32([9] * m), 1, tiles)
+    hidden, rows = compute(shape, w, plan, z, (tiles.gate_up[0], tiles.down[0]))
+    check_hidden(shape, w, ids, z, hidden)
+    check_rows(shape, w, ids, hidden, rows)
+
+
+CANDIDATES = [
+    pytest.param(tiles, a, b, id=f"{tiles.most_rows}-{index}")
+    for tiles in TABLE
+    for index, (a, b) in enumerate(
+        itertools.zip_longest(tiles.gate_up, tiles.down, fillvalue=tiles.gate_up[0])
+    )
+]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize(("tiles", "first", "second"), CANDIDATES)
+def test_every_candidate_computes_the_same_function(
+    weights: dict[Experts, ExpertWeights], tiles: Tiles, first: Tile, second: Tile, wide: bool
+) -> None:
+    shape = SHAPES[0] if ON_GPU else MINI
+    m = min(tiles.most_rows, 24 if ON_GPU else 3)
+    w, z, ids = weights[shape], normal(5, m, shape.latent), routing("skewed", m, shape, seed=5)
+    plan = decode_plan(ids, int32([1] * m), 1, tiles)
+    hidden, rows = compute(shape, w, plan, z, (first, second), wide)
+    check_hidden(shape, w, ids, z, hidden)
+    check_rows(shape, w, ids, hidden, rows)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_padding_rows_reach_no_expert_and_their_sum_is_zero(
+    weights: dict[Experts, ExpertWeights], shape: Experts
+) -> None:
+    w, q, lengths = weights[shape], 2, int32([7, 0, 2])
+    z = normal(1, 6, shape.latent)
+    z[2:4] = torch.nan
+    ids, tiles = routing("equal", 6, shape, seed=1), tiles_for(6)
+    plan = decode_plan(ids, lengths, q, tiles)
+    hidden, rows = compute(shape, w, plan, z, (tiles.gate_up[0], tiles.down[0]))
+    live = torch.tensor([0, 1, 4, 5], device=DEVICE)
+    padding = slice(2 * shape.k, 4 * shape.k)
+    poison = torch.tensor(POISONS[1] if ON_GPU else POISONS[0], dtype=torch.bfloat16)
+    for untouched in (hidden[padding], rows[padding]):
+        assert untouched.cpu().equal(poison.expand(untouched.shape)) or untouched.isnan().all()
+    pairs = (live[:, None] * shape.k + torch.arange(shape.k, device=DEVICE)).flatten()
+    check_hidden(shape, w, ids[live], z[live], hidden[pairs])
+    check_rows(shape, w, ids[live], hidden[pairs], rows[pairs])
+    weight = torch.rand(6, shape.k, device=DEVICE)
+    rows[padding] = torch.nan
+    partial = poisoned(6, shape.latent)
+    launch(lambda: weighted_sum(weight, rows, lengths, q, partial), [partial])
+    assert bool((partial[2:4] == 0).all())
+    terms = weight[..., None].double() * rows.view(6, shape.k, -1).double()
+    exact, size = terms.sum(1)[live], terms.abs().sum(1)[live]
+    bound = ROUNDING * exact.abs() + 2.0**-23 * shape.k * size
+    assert bool(((partial[live].double() - exact).abs() <= bound).all())
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_prefill_of_many_rows_shares_blocks(
+    weights: dict[Experts, ExpertWeights], shape: Experts
+) -> None:
+    m = 300 if ON_GPU else 70
+    w, z, ids = weights[shape], normal(2, m, shape.latent), routing("random", m, shape, seed=2)
+    tiles = tiles_for(m)
+    plan = plan_sorted(ids, shape.experts, tiles.tokens)
+    hidden, rows = compute(shape, w, plan, z, (tiles.gate_up[0], tiles.down[0]))
+    check_hidden(shape, w, ids, z, hidden)
+    check_rows(shape, w, ids, hidden, rows)
+
+
+SCALES = [(0, 2.0**10), (1, 2.0**10), (127, 1.0), (128, 1.0), (129, 1.0), (253, 2.0**-20)]
+
+
+@pytest.mark.parametrize(("byte", "size"), [*SCALES, (254, 2.0**-20)])
+def test_every_scale_byte_is_exact(byte: int, size: float) -> None:
+    shape, tiles = MINI, tiles_for(3)
+    w = random_experts(shape, seed=byte)
+    # Codes up to 1.5: with byte 254 a weight of 2^128 is beyond BF16, as in `decode_mxfp4`.
+    w.w2_packed.bitwise_and_(0xBB)
+    w.w2_scale.fill_(byte)
+    ids = routing("random", 3, shape, seed=byte)
+    plan = decode_plan(ids, int32([1, 1, 1]), 1, tiles)
+    hidden, rows = normal(byte, 6, shape.width, scale=size), poisoned(6, shape.latent)
+    wide = has_wide_scales(w.w2_scale)
+    assert wide == (byte > 128)
+
+    def kernels() -> None:
+        down(hidden, w, plan, rows, tiles.down[0], live=shape.live, wide=wide)
+
+    launch(kernels, [rows])
+    assert bool((rows != 0).any())
+    check_rows(shape, w, ids, hidden, rows)
+
+
+def test_a_nan_scale_spoils_its_own_row_only() -> None:
+    shape, tiles = MINI, tiles_for(3)
+    w = random_experts(shape, seed=3)
+    w.w2_scale[:, 5] = 255
+    ids = routing("equal", 3, shape, seed=3)
+    plan = decode_plan(ids, int32([1, 1, 1]), 1, tiles)
+    hidden, rows = normal(3, 6, shape.width), poisoned(6, shape.latent)
+    assert has_wide_scales(w.w2_scale)
+
+    def kernels() -> None:
+        down(hidden, w, plan, rows, tiles.down[0], live=shape.live, wide=True)
+
+    launch(kernels, [rows])
+    assert bool(rows[:, 5].isnan().all())
+    kept = [column for column in range(shape.latent) if column != 5]
+    exact, bound = down_rows(shape, w, ids, hidden)
+    assert bool(((rows.double() - exact).abs() <= bound)[:, kept].all())
+
+
+def blocks_of(plan: ExpertPlan) -> list[tuple[int, list[int]]]:
+    assert plan.counts is not None
+    assert plan.members is not None
+    numbers = zip(plan.experts.tolist(), plan.counts.tolist(), plan.members.tolist(), strict=True)
+    return [(expert, members[:count]) for expert, count, members in numbers if count]
+
+
+@pytest.mark.parametrize("tokens", [1, 4, 8])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("q", [1, 3])
+def test_a_plan_puts_every_live_pair_into_one_block(q: int, kind: str, tokens: int) -> None:
+    requests, dead = 7, 2
+    lengths = [5] * requests
+    lengths[dead] = 0
+    ids = routing(kind, requests * q, ODD, seed=q)
+    plan = ExpertPlan.empty(ids.numel(), tokens, DEVICE)
+    launch(lambda: plan_pairs(ids, int32(lengths), q, plan), [])
+    blocks, flat = blocks_of(plan), ids.flatten().tolist()
+    pairs = [pair for _, members in blocks for pair in members]
+    alive = [p for p in range(len(flat)) if p // (q * ODD.k) != dead]
+    assert sorted(pairs) == alive
+    assert all(flat[pair] == expert for expert, members in blocks for pair in members)
+    load = {expert: sum(flat[p] == expert for p in alive) for expert in set(flat)}
+    count = {expert: sum(e == expert for e, _ in blocks) for expert in set(flat)}
+    assert count == {expert: -(-n // tokens) for expert, n in load.items()}
+
+
+@pytest.mark.parametrize("tokens", [16, 64])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("m", [1, 5, 100])
+def test_a_sorted_plan_puts_every_pair_into_one_block(m: int, kind: str, tokens: int) -> None:
+    ids = routing(kind, m, ODD, seed=m)
+    blocks, flat = blocks_of(plan_sorted(ids, ODD.experts, tokens)), ids.flatten().tolist()
+    assert sorted(pair for _, members in blocks for pair in members) == list(range(len(flat)))
+    assert all(flat[pair] == expert for expert, members in blocks for pair in members)
+    assert len(blocks) == sum(-(-flat.count(expert) // tokens) for expert in set(flat))
