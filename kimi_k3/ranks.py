@@ -39,7 +39,7 @@ T = TypeVar("T")
 Operation = Literal["all_reduce", "reduce_scatter", "all_gather"]
 
 TURN_LIMIT_S = 300.0
-"""How long a rank may compute between two collectives; far more than a step of a small model."""
+"""How long a rank may compute between two turns; far more than a step of a small model."""
 
 
 class Communicator(Protocol):

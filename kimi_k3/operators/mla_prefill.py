@@ -56,6 +56,7 @@ def prefill(
         r.projection(linear(latent, half.flatten(0, 1)))
         .unflatten(2, half.shape[:2])
         .transpose(1, 2)
+        .contiguous()
         for half in (w.w_uk, w.w_uv)
     )  # [R, A, n, nope], [R, A, n, U]
     keys = torch.cat([key, extra[:, None].expand(-1, key.shape[1], -1, -1)], dim=3)
@@ -78,11 +79,12 @@ def cached_rows(
     if dcp.size == 1:
         return rows
     shards = dcp.all_gather(rows[None], dim=0).transpose(0, 1)  # [R, ranks, n, kv_row]
-    position = torch.arange(dcp.size * rows.shape[1], device=rows.device)
+    room = rows.shape[1]
+    position = torch.arange(-(-room // turn) * turn * dcp.size, device=rows.device)
     local = position // (turn * dcp.size) * turn + position % turn
-    index = position // turn % dcp.size * rows.shape[1] + local
-    # A last turn that the table has no room for is beyond every request's end.
-    return shards.flatten(1, 2)[:, index[: rows.shape[1] // turn * turn * dcp.size]]
+    # What the table has no room for lies beyond every request's end.
+    index = position // turn % dcp.size * room + local.clamp(max=room - 1)
+    return shards.flatten(1, 2)[:, index]
 
 
 def causal(

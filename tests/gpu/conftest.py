@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Without a GPU Triton kernels run in its interpreter, which has to be chosen before their import."""
+"""Without a GPU, kernels run in Triton's interpreter; that is chosen before they are imported."""
 
 import os
 

@@ -17,6 +17,7 @@ from tests.gpu.oracle import (
     assert_same,
     assert_within,
     attempts,
+    bf16,
     poisoned,
     wide,
 )
@@ -65,8 +66,8 @@ def added(prefix: torch.Tensor, pending: list[torch.Tensor]) -> torch.Tensor:
         return prefix
     delta = pending[0]
     if len(pending) == 2:
-        delta = (pending[0].float() + pending[1].float()).bfloat16()
-    return (prefix.float() + delta.float()).bfloat16()
+        delta = bf16(pending[0].float() + pending[1].float())
+    return bf16(prefix.float() + delta.float())
 
 
 def check(rows: int, hidden: int, saved: int, addends: int, *, normed: bool, write: bool) -> None:

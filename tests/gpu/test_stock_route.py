@@ -18,12 +18,13 @@ from tests.gpu.oracle import (
     wide,
 )
 
-SIZES = tuple(
-    (c.num_experts, c.num_experts_per_tok) for c in (full(), mini(), tiny())
-) + ((257, 3), (128, 32), (1, 1), (33, 16), (16, 16))  # fmt: skip
+MODELS = tuple((c.num_experts, c.num_experts_per_tok) for c in (full(), mini(), tiny()))
+SIZES = (*MODELS, (257, 3), (128, 32), (1, 1), (33, 16), (16, 16))
 
 
-def check(logits: torch.Tensor, bias: torch.Tensor, k: int, poison: float, scaling: float = 1.0) -> None:  # fmt: skip
+def check(
+    logits: torch.Tensor, bias: torch.Tensor, k: int, poison: float, scaling: float = 1.0
+) -> None:
     """Ids and weights of `logits` [M, E]."""
     for normalize in (True, False):
         weights = poisoned(poison, len(logits), k, dtype=torch.float32)

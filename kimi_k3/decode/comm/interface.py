@@ -48,7 +48,8 @@ class Site(StrEnum):
 class DecodeCommunicator(Communicator, Protocol):
     """One rank's exchanges in planned steps; used directly, an exchange belongs to `Site.STEP`.
 
-    After a failure every method raises the same `health.DecodeFailure` until all ranks are rebuilt.
+    After a failure every step and every collective, stock ones included, raises the same
+    `health.DecodeFailure` until all ranks are rebuilt.
     """
 
     @property

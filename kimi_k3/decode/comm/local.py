@@ -121,8 +121,7 @@ class LocalCommunicator(MailboxCommunicator):
         self._rank = rank
         self._faults = RankFaults(group.faults, rank.rank)
         self._falls_back = False
-        seed = group.skew.seed
-        self._random = random.Random(None if seed is None else f"{seed} {self.rank}")  # noqa: S311  (no secret)
+        self._random = random.Random(f"{group.skew.seed} {self.rank}")  # noqa: S311  (no secret)
 
     @property
     def stock(self) -> Communicator:

@@ -31,7 +31,17 @@ def encode(x, scale, COMPILED: tl.constexpr):
 def decode(byte, COMPILED: tl.constexpr):
     """FP16 values of bytes, exactly; FP32 under the interpreter."""
     if COMPILED:
-        value = byte.to(tl.float8e4nv, bitcast=True).to(tl.float16)
+        # Not `is_pure`, so that it stays where it is written. Moved behind the loads from shared
+        # memory it would run once per use of the tile, on bytes that ldmatrix can not transpose.
+        value = tl.inline_asm_elementwise(
+            "{.reg .b16 low, high; mov.b32 {low, high}, $2; "
+            "cvt.rn.f16x2.e4m3x2 $0, low; cvt.rn.f16x2.e4m3x2 $1, high;}",
+            "=r,=r,r",
+            [byte],
+            tl.float16,
+            is_pure=False,
+            pack=4,
+        )
     else:
         bits = ((byte & 0x7F).to(tl.int32) << 20) | ((byte & 0x80).to(tl.int32) << 24)
         value = bits.to(tl.float32, bitcast=True) * 1.329227995784916e36  # 2^120

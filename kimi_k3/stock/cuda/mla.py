@@ -55,10 +55,11 @@ class CoreTile:
 
 
 TILES = (
-    CoreTile(rows=16, keys=32, warps=4, stages=3, resident=2),
-    CoreTile(rows=32, keys=32, warps=4, stages=3, resident=2),
-    CoreTile(rows=64, keys=64, warps=8, stages=2, resident=1),
+    CoreTile(rows=16, keys=32, warps=4, stages=5, resident=2),
+    CoreTile(rows=32, keys=32, warps=8, stages=5, resident=1),
+    CoreTile(rows=64, keys=32, warps=8, stages=5, resident=1),
 )
+"""Five stages hold two tiles of keys in flight: a key's address waits for the block table."""
 
 
 def tile_for(pairs: int) -> CoreTile:
@@ -83,27 +84,30 @@ def splits_for(requests: int, pairs: int, context: int, multiprocessors: int) ->
 
 @dataclass(frozen=True)
 class Workspace:
-    """Partial results of the splits.
+    """Partial results of the splits, and the query as an FP8 cache has it.
 
     Attributes:
         z: [splits, M, h, C] FP32; empty for a single split.
         lse: [splits, M, h] FP32; empty for a single split.
+        query: [M, h, C + R] FP16 with values of e4m3; empty for a BF16 cache.
         splits: runs of each request's keys.
     """
 
     z: torch.Tensor
     lse: torch.Tensor
+    query: torch.Tensor
     splits: int
 
     @classmethod
-    def empty(
-        cls, splits: int, rows: int, heads: int, latent: int, device: torch.device
-    ) -> "Workspace":
-        """Memory for a step of `rows` rows."""
+    def empty(cls, splits: int, query: torch.Tensor, pages: torch.Tensor, c: int) -> "Workspace":
+        """Memory for steps with queries like `query` [M, h, C + R] and that cache; C is `c`."""
+        rows, heads, width = query.shape
         kept = splits if splits > 1 else 0
+        coded = rows if pages.dtype == torch.float8_e4m3fn else 0
         return cls(
-            torch.empty(kept, rows, heads, latent, device=device),
-            torch.empty(kept, rows, heads, device=device),
+            torch.empty(kept, rows, heads, c, device=query.device),
+            torch.empty(kept, rows, heads, device=query.device),
+            torch.empty(coded, heads, width, dtype=torch.float16, device=query.device),
             splits,
         )
 
@@ -126,13 +130,11 @@ def _product(a, b, acc, COMPILED: tl.constexpr):
 
 
 @triton.jit
-def _queries(at, mask, q_scale, FP8: tl.constexpr, COMPILED: tl.constexpr):
-    """Query values in the units of the cache."""
-    query = tl.load(at, mask, 0.0)
-    if FP8:
-        byte = e4m3.encode(query.to(tl.float32), q_scale, COMPILED)
-        query = e4m3.decode(byte, COMPILED)
-    return query
+def _encode_kernel(query, out, q_scale, N: tl.constexpr, COMPILED: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * 1024 + tl.arange(0, 1024)
+    x = tl.load(query + at, at < N, 0.0).to(tl.float32)
+    value = e4m3.decode(e4m3.encode(x, q_scale, COMPILED), COMPILED)
+    tl.store(out + at, value.to(tl.float16), at < N)
 
 
 @triton.jit
@@ -155,7 +157,6 @@ def _core_kernel(
     lse,
     split_stride,
     scale_log2,
-    q_scale,
     k_scale,
     T: tl.constexpr,
     HEADS: tl.constexpr,
@@ -195,10 +196,8 @@ def _core_kernel(
     acc = tl.zeros((ROWS, C_PADDED), tl.float32)
     if begin < end:
         own = (query + row * (C + R))[:, None]
-        qc = _queries(own + c[None, :], real[:, None] & inside_c[None, :], q_scale, FP8, COMPILED)
-        qr = _queries(
-            own + C + r[None, :], real[:, None] & inside_r[None, :], q_scale, FP8, COMPILED
-        )
+        qc = tl.load(own + c[None, :], real[:, None] & inside_c[None, :], 0.0)
+        qr = tl.load(own + C + r[None, :], real[:, None] & inside_r[None, :], 0.0)
         own_table = table + request * table_stride
         for start in tl.range(begin, end, KEYS, num_stages=STAGES):
             key = start + tl.arange(0, KEYS)
@@ -298,10 +297,14 @@ def attend(
     k_scale: float = 1.0,
     shard: Shard = WHOLE,
 ) -> None:
-    """Attention of every row over what this rank holds of its request; two launches at most.
+    """Attention of every row over what this rank holds of its request.
+
+    One launch, one more to merge several splits, and one more to quantise the query for an FP8
+    cache: inside the core it would stay in registers, and large tiles would spill.
 
     Moves each held key's C + R elements once per `rows` packed pairs (later reads come out of L2),
-    and 8 splits M h C bytes of partial sums.
+    and 8 splits M h C bytes
+    of partial sums.
 
     Args:
         query: [M, h, C + R] BF16, contiguous.
@@ -311,7 +314,7 @@ def attend(
         q: rows per request, M = R q.
         z: [M, h, C] BF16, contiguous, written; zero for rows without keys.
         lse: [M, h] FP32, contiguous, written; -1e30 for rows without keys.
-        workspace: `Workspace.empty(splits_for(...), M, h, C, device)`.
+        workspace: `Workspace.empty(splits_for(...), query, pages, C)`.
         scale: of the scores, without the cache's scales.
         q_scale: of the queries to an FP8 cache.
         k_scale: of an FP8 cache.
@@ -330,8 +333,12 @@ def attend(
     fp8 = pages.dtype == torch.float8_e4m3fn
     tile, splits = tile_for(q * heads), workspace.splits
     parts = (z, lse) if splits == 1 else (workspace.z, workspace.lse)
+    if fp8:
+        _encode_kernel[(triton.cdiv(query.numel(), 1024),)](
+            query, workspace.query, q_scale, N=query.numel(), COMPILED=z.is_cuda, num_warps=4
+        )
     _core_kernel[(triton.cdiv(q * heads, tile.rows), splits, requests)](
-        query,
+        workspace.query if fp8 else query,
         pages.view(torch.uint8) if fp8 else pages,
         block_table,
         block_table.stride(0),
@@ -339,7 +346,6 @@ def attend(
         *parts,
         m * heads,
         scale * q_scale * k_scale * LOG2_E,
-        q_scale,
         k_scale,
         T=q,
         HEADS=heads,

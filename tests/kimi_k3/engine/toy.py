@@ -11,6 +11,7 @@ accepted count, page, length or token changes the hash, and with it what the mod
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -42,9 +43,15 @@ def logits_of(state: int, taps: Sequence[int], context: Sequence[int]) -> Floats
     total = state
     for token in [*taps, 99, *context]:
         total = chain(total, token)
-    logits = np.random.default_rng(total).random(VOCABULARY) * 4
+    logits = np.array(noise(total))
     logits[(context[-1] + 1) % VOCABULARY] += 2.5
     return logits
+
+
+@lru_cache(maxsize=1 << 14)
+def noise(seed: int) -> tuple[float, ...]:
+    """[V] numbers from 0 to 4."""
+    return tuple((np.random.default_rng(seed).random(VOCABULARY) * 4).tolist())
 
 
 def logits_after(tokens: Sequence[int]) -> Floats:

@@ -157,6 +157,23 @@ def test_ranks_that_share_the_tokens_equal_one_that_holds_all(
             close(got, expected)
 
 
+def test_a_last_turn_that_a_page_cuts_off_is_read() -> None:
+    """Two ranks, turns of 3, two pages: of 14 tokens rank 0 holds 8, which are all it has room for.
+
+    Its last two are a turn of which the pages could not hold the third.
+    """
+    one = case([True], 14, kind=Kind.PREFILL, history=[0])
+    pages = torch.zeros_like(one.memory.cache.pages)
+    narrow = replace(one.part, block_table=one.part.block_table[:, :2])
+
+    def rank(comm: Communicator) -> torch.Tensor:
+        cache = replace(one.memory.cache, pages=pages.clone(), interleave=3)
+        return run(replace(context(), dcp=comm), replace(one, part=narrow), cache)[0]
+
+    for got in run_ranks(2, rank):
+        close(got, run(context(), one)[0])
+
+
 def test_padding_is_written_nowhere() -> None:
     one = case([False, False], 20, kind=Kind.PREFILL)
     got, cache = run(context(), one)

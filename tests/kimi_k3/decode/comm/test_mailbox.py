@@ -97,9 +97,8 @@ def test_fallback_steps_leave_counter_and_mailboxes_alone() -> None:
     for one, other in zip(with_fallbacks.memories, without.memories, strict=True):
         assert torch.equal(one.counter.record, other.counter.record)
         for site, box in one.mailboxes.items():
-            unarmed = [(b != s.value) for b, s in [(box.slots, box.spec.sentinel)]]
-            twin = other.mailboxes[site]
-            assert torch.equal(unarmed[0], twin.slots != twin.spec.sentinel.value)
+            twin, sentinel = other.mailboxes[site], box.spec.sentinel.value
+            assert torch.equal(box.slots != sentinel, twin.slots != sentinel)
 
 
 @given(

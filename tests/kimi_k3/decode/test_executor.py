@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planned steps and steps that fall back, in any order, on the same caches."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+
+from kimi_k3.assembly import shard
+from kimi_k3.backends import RankModel, Setup, specialized_rounding
+from kimi_k3.config import tiny
+from kimi_k3.decode.comm.local import LocalCommunicator, LocalGroup
+from kimi_k3.decode.exchanges import exchanges_of
+from kimi_k3.decode.executor import Executor
+from kimi_k3.decode.providers import Provider
+from kimi_k3.engine.options import EngineConfig
+from kimi_k3.packed import pack
+from kimi_k3.ranks import Communicator, run_ranks
+from kimi_k3.reference.state import FP8, Caches, KvCache, allocate
+from kimi_k3.rounding import Rounding, exact, stock
+from kimi_k3.step import Backend, StepOutput
+from kimi_k3.weights import ModelWeights
+from tests.kimi_k3.decode.server import (
+    SHAPE,
+    Choice,
+    ChosenPlan,
+    Schedule,
+    choices,
+    poisoned,
+    same_bits,
+    tensors,
+)
+
+AUX = (0, 3, 5)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one rank holds after a schedule, and what its steps returned."""
+
+    outputs: list[StepOutput]
+    caches: Caches
+    backend: Backend
+
+
+def rank_model(
+    weights: ModelWeights,
+    comm: Communicator,
+    tp: int,
+    dcp: int,
+    stock_rounding: Rounding,
+    planned: Rounding,
+    fp8: bool,
+) -> RankModel:
+    setup = Setup(
+        tiny(),
+        EngineConfig(dcp=dcp),
+        tp,
+        fp8_cache=fp8,
+        rounding=stock_rounding,
+        planned_rounding=planned,
+    )
+    own = shard(weights, tiny(), tp, comm.rank)
+    form = KvCache(torch.empty(0, dtype=FP8), q_scale=0.5, k_scale=0.25) if fp8 else None
+    caches = allocate(tiny(), own, stock_rounding, SHAPE, form)
+    poisoned(caches)
+    return RankModel(setup, pack(tiny(), own), caches)
+
+
+def all_stock(
+    weights: ModelWeights,
+    chosen: list[Choice],
+    tp: int,
+    dcp: int,
+    rounding: Rounding,
+    fp8: bool = False,
+) -> list[Seen]:
+    def one_rank(comm: Communicator) -> Seen:
+        model = rank_model(weights, comm, tp, dcp, rounding, rounding, fp8)
+        backend = replace(model.auto(comm), aux_layers=AUX)  # type: ignore[type-var]
+        outputs = [backend.step(step) for _, step in Schedule(tiny().vocab_size).steps(chosen)]
+        return Seen(outputs, model.caches, backend)
+
+    return run_ranks(tp, one_rank)
+
+
+def interleaved(
+    weights: ModelWeights,
+    chosen: list[Choice],
+    tp: int,
+    dcp: int,
+    rounding: Rounding,
+    planned: Rounding,
+    fp8: bool = False,
+) -> list[Seen]:
+    def one_rank(comm: LocalCommunicator) -> Seen:
+        model = rank_model(weights, comm, tp, dcp, rounding, planned, fp8)
+        planner = ChosenPlan()
+        built = model.specialized(comm, planner)  # type: ignore[arg-type]
+        backend = replace(
+            built,
+            aux_layers=AUX,
+            stock=replace(built.stock, aux_layers=AUX),  # type: ignore[type-var]
+        )
+        outputs = []
+        for choice, step in Schedule(tiny().vocab_size).steps(chosen):
+            planner.planned = choice.planned
+            outputs.append(backend.step(step))
+        return Seen(outputs, model.caches, backend)
+
+    exchanges = exchanges_of(tiny(), tp, dcp, 64, planned.compute)
+    ended = LocalGroup(exchanges).run(one_rank)
+    assert [one.failure for one in ended] == [None] * tp
+    return [one.value for one in ended if one.value is not None]
+
+
+def assert_same(a: list[Seen], b: list[Seen]) -> None:
+    """Outputs, states and caches of all ranks, bit for bit."""
+    for one, other in zip(a, b, strict=True):
+        for x, y in zip(one.outputs, other.outputs, strict=True):
+            assert same_bits(x.hidden, y.hidden)
+            assert same_bits(x.logits, y.logits)
+            assert all(same_bits(p, q) for p, q in zip(x.aux, y.aux, strict=True))
+        for x, y in zip(tensors(one.caches), tensors(other.caches), strict=True):
+            assert same_bits(x, y)
+
+
+@settings(max_examples=15, deadline=None)
+@given(chosen=choices())
+def test_with_the_stock_rounding_any_interleaving_is_bit_equal_to_an_all_stock_run(
+    chosen: list[Choice], tiny_weights: ModelWeights
+) -> None:
+    r = stock()
+    got = interleaved(tiny_weights, chosen, 1, 1, r, r)
+    assert_same(got, all_stock(tiny_weights, chosen, 1, 1, r))
+
+
+@settings(max_examples=4, deadline=None)
+@given(chosen=choices())
+@pytest.mark.parametrize(("dcp", "fp8"), [(1, True), (2, False)])
+def test_so_it_is_on_two_ranks_and_with_an_fp8_cache(
+    chosen: list[Choice], dcp: int, fp8: bool, tiny_weights: ModelWeights
+) -> None:
+    r = stock()
+    got = interleaved(tiny_weights, chosen, 2, dcp, r, r, fp8)
+    assert_same(got, all_stock(tiny_weights, chosen, 2, dcp, r, fp8))
+
+
+SOME = [
+    Choice((0, 1, 2), 4, prefill=False, padding=1, planned=True, seed=2),
+    Choice((0, 2), 1, prefill=False, padding=0, planned=False, seed=3),
+    Choice((0, 1, 2), 4, prefill=False, padding=1, planned=True, seed=4),
+    Choice((1,), 6, prefill=True, padding=0, planned=True, seed=5),
+    Choice((0, 1, 2), 1, prefill=False, padding=1, planned=True, seed=6),
+]
+
+
+def test_providers_and_steps_say_what_ran(tiny_weights: ModelWeights) -> None:
+    r = stock()
+    (seen,) = interleaved(tiny_weights, SOME, 1, 1, r, r)
+    executor = seen.backend
+    assert isinstance(executor, Executor)
+    assert executor.providers() == ("reference", "stock")
+    assert executor.steps() == {"breaker": 3, "planned": 3}
+    assert set(executor.served().values()) == {"reference"}
+    assert len(executor.served()) == 16
+
+
+def test_before_any_step_nobody_has_computed(tiny_weights: ModelWeights) -> None:
+    def one_rank(comm: LocalCommunicator) -> tuple[Any, ...]:
+        model = rank_model(tiny_weights, comm, 1, 1, stock(), stock(), fp8=False)
+        executor = model.specialized(comm, ChosenPlan())  # type: ignore[arg-type]
+        return executor.providers(), executor.steps(), executor.served()
+
+    (ended,) = LocalGroup(exchanges_of(tiny(), 1, 1, 64, torch.float32)).run(one_rank)
+    assert ended.value == ((), {}, {})
+
+
+def test_another_provider_takes_one_operator_over_and_is_named(tiny_weights: ModelWeights) -> None:
+    """Halving what the KDA core returns must show in the logits: the provider did run."""
+
+    def one_rank(comm: LocalCommunicator) -> tuple[Any, ...]:
+        model = rank_model(tiny_weights, comm, 1, 1, stock(), stock(), fp8=False)
+        built = model.specialized(comm, ChosenPlan(planned=True))  # type: ignore[arg-type]
+        core = built.operators.kda_core.run
+        half = Provider("halving-core", lambda w, p, s, part: core(w, p, s, part) / 2)
+        executor = replace(built, operators=replace(built.operators, kda_core=half))
+        steps = [step for _, step in Schedule(tiny().vocab_size).steps(SOME[:1])]
+        logits = [executor.step(step).logits for step in steps]
+        return executor.served()["kda_core"], executor.providers(), logits[-1]
+
+    group = LocalGroup(exchanges_of(tiny(), 1, 1, 64, torch.float32))
+    (ended,) = group.run(one_rank)
+    assert ended.value is not None
+    core, providers, logits = ended.value
+    assert core == "halving-core"
+    assert providers == ("reference", "halving-core", "stock")
+    (plain,) = interleaved(tiny_weights, SOME[:1], 1, 1, stock(), stock())
+    assert not torch.equal(logits, plain.outputs[-1].logits)
+
+
+def test_what_a_drafter_reads_is_the_stream_after_its_layers(tiny_weights: ModelWeights) -> None:
+    r = exact(torch.float64)
+    (seen,) = interleaved(tiny_weights, SOME, 1, 1, r, r)
+    (plain,) = all_stock(tiny_weights, SOME, 1, 1, r)
+    for x, y in zip(seen.outputs, plain.outputs, strict=True):
+        assert len(x.aux) == len(AUX)
+        for p, q in zip(x.aux, y.aux, strict=True):
+            assert torch.allclose(p, q, rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=8, deadline=None)
+@given(chosen=choices())
+def test_with_the_specialised_rounding_the_first_state_keeps_the_derived_bound(
+    chosen: list[Choice], tiny_weights: ModelWeights
+) -> None:
+    """Layer 0 reads the embedding, so both columns see the same x there, step after step.
+
+    They differ in `conv_out` alone: BF16 or not rounded, a relative 2^-9 of every element of q, k
+    and v. So |dv| <= 2^-9 |v|, and |dk| <= 2^-8 for the normed key (once for the element, once for
+    the norm). With u = beta (v - S k), beta < 1 and |k| = 1, one token changes a state row by at
+    most d = 2^-9 |v| + 2^-8 |S| + 2^-8 |u|, and |u| <= |v| + |S|. The step S -> S decay (1 - beta
+    k k^T) never expands, so over n tokens the distances add up: n times the largest d.
+    """
+    r = stock()
+    (got,) = interleaved(tiny_weights, chosen, 1, 1, r, specialized_rounding("bf16", 1))
+    (plain,) = all_stock(tiny_weights, chosen, 1, 1, r)
+    a, b = (next(tensors(seen.caches)) for seen in (got, plain))  # [slot, head, value, key]
+    conv_a, conv_b = ([*tensors(seen.caches)][1] for seen in (got, plain))
+    assert same_bits(conv_a, conv_b)  # the raw inputs are no other
+    tokens = sum(choice.rows for choice in chosen) + 5
+    # |v| <= |sum of taps|, since |silu(x)| <= |x|; the state's rows are read off.
+    v = (
+        float(conv_b.float().abs().amax())
+        * 4
+        * float(
+            max(w.v_conv.abs().amax() for w in (tiny_weights.layers[0].attention,))  # type: ignore[union-attr]
+        )
+    )
+    row = float(b.norm(dim=-1).amax())
+    each = 2**-9 * v + 2**-8 * row + 2**-8 * (v + row)
+    assert float((a - b).norm(dim=-1).amax()) <= tokens * each
+
+
+@settings(max_examples=6, deadline=None)
+@given(chosen=choices())
+def test_with_the_specialised_rounding_the_layout_is_the_same(
+    chosen: list[Choice], tiny_weights: ModelWeights
+) -> None:
+    r = stock()
+    (got,) = interleaved(tiny_weights, chosen, 1, 1, r, specialized_rounding("mxfp8", 8))
+    (plain,) = all_stock(tiny_weights, chosen, 1, 1, r)
+    for x, y in zip(tensors(got.caches), tensors(plain.caches), strict=True):
+        assert (x.dtype, x.shape, x.stride()) == (y.dtype, y.shape, y.stride())
+        assert bool(torch.isfinite(x.float()).all())
+
+
+def test_the_comparison_of_bits_sees_another_rounding(tiny_weights: ModelWeights) -> None:
+    got = interleaved(tiny_weights, SOME, 1, 1, stock(), specialized_rounding("bf16", 1))
+    with pytest.raises(AssertionError):
+        assert_same(got, all_stock(tiny_weights, SOME, 1, 1, stock()))
+
+
+def test_caches_of_another_model_are_refused(tiny_weights: ModelWeights) -> None:
+    def one_rank(comm: LocalCommunicator) -> None:
+        model = rank_model(tiny_weights, comm, 1, 1, stock(), stock(), fp8=False)
+        executor = model.specialized(comm, ChosenPlan(planned=True))  # type: ignore[arg-type]
+        swapped = Caches((model.caches.layers[3], *model.caches.layers[1:]))
+        (step,) = [s for c, s in Schedule(tiny().vocab_size).steps(SOME[:1]) if not c.prefill]
+        with pytest.raises(ValueError, match="allocated for another model"):
+            replace(executor, caches=swapped).step(step)
+
+    LocalGroup(exchanges_of(tiny(), 1, 1, 64, torch.float32)).run(one_rank)
