@@ -82,12 +82,13 @@ def generate(
         region: of the scope manifest, which admits the specialised path; None for `auto`.
 
     Raises:
-        InputError: a request, the division or the size is impossible.
+        InputError: a request, the division or the size is impossible, or the weights compute
+            logits that are no numbers.
         RankError: ranks disagree; with one model on all ranks that is a fault of ours.
         DecodeFailure: a rank of the specialised path did not keep up.
     """
     Sharding(setup.config, setup.tp, 0, setup.options.dcp)
-    problems = [p for request in requests for p in request.problems(setup.config)]
+    problems = dict.fromkeys(p for r in requests for p in r.problems(setup.config))
     if problems:
         raise InputError([_option(problem) for problem in problems])
     setup = setup.sized_for(requests)
@@ -97,6 +98,9 @@ def generate(
         backend = backend_of(RankModel.build(setup, weights_of(rank)))
         engine = Engine(setup.config, backend, setup.options)
         results = tuple(engine.generate(requests))
+        wrong = [result.problem for result in results if result.problem]
+        if wrong:
+            raise InputError(wrong)
         executor = backend if isinstance(backend, Executor) else None
         steps = executor.steps() if executor else {}
         operators = executor.served() if executor else {}

@@ -33,6 +33,6 @@ def expert_matrix(packed: torch.Tensor, scale: torch.Tensor, dtype: torch.dtype)
 def _tables(dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     """Of each byte: its two columns as one element of twice the width, and its scale."""
     pair = {torch.float32: torch.int64, torch.float64: torch.complex128}[dtype]
-    pairs = torch.tensor(CODE_PAIRS, dtype=dtype, device=device)  # [256, 2]
+    pairs = torch.tensor(CODE_PAIRS, dtype=dtype).to(device)  # [256, 2]
     scales = scale_values(torch.arange(256, device=device), dtype)
     return pairs.view(pair)[:, 0].contiguous(), scales

@@ -17,8 +17,8 @@ def situ(config: K3Config, gate_up: torch.Tensor) -> torch.Tensor:
     """The activation of `gate_up` [..., 2 I], gate columns and then up columns: [..., I]."""
     g, u = gate_up.chunk(2, dim=-1)
     beta, lb = config.situ_beta, config.situ_linear_beta
-    gate = beta * torch.tanh(g / beta) * torch.sigmoid(g)  # [..., I]
-    return gate * (u if lb is None else lb * torch.tanh(u / lb))
+    gate = torch.tanh(g / beta).mul_(beta).mul_(torch.sigmoid(g))  # [..., I]
+    return gate.mul_(u if lb is None else torch.tanh(u / lb).mul_(lb))
 
 
 def gated(ctx: Context, w: PackedFfn, y: torch.Tensor) -> torch.Tensor:

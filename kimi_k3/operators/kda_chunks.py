@@ -68,8 +68,7 @@ def prepare(x: Inputs) -> Chunks:
     """All that does not need S."""
     q, k, v, g = (_blocks(y) for y in (x.q, x.k, x.v, x.g))  # [n, R, N, blocks, BLOCK, D]
     beta = _blocks(x.beta[..., None]).flatten(-3, -2)  # [n, R, N, C, 1]
-    begun = torch.exp(g.cumsum(-2))  # [..., BLOCK, key] from the block's start through t
-    left = torch.exp(_sums_after(g))  # [..., BLOCK, key] from after i to the block's end
+    begun, left = _block_decays(g)  # [..., BLOCK, key] each
     both = torch.stack([k, q], dim=-2)  # [..., BLOCK, 2, key]
     inner = _within_blocks(both, k, torch.exp(g))  # [..., BLOCK, 2, BLOCK]
     weights, k_out = _across_blocks(both * begun[..., None, :], inner, k * left, begun[..., -1, :])
@@ -93,10 +92,16 @@ def _blocks(y: torch.Tensor) -> torch.Tensor:
     return by_block.permute(1, 0, 4, 2, 3, 5).contiguous()
 
 
-def _sums_after(g: torch.Tensor) -> torch.Tensor:
-    """The sum of the `g` [..., BLOCK, key] that follow each token in its block."""
-    from_here = g.flip(-2).cumsum(-2).flip(-2)
-    return torch.nn.functional.pad(from_here[..., 1:, :], (0, 0, 0, 1))
+def _block_decays(g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The decays of log `g` [..., BLOCK, key] within blocks.
+
+    Returns:
+        [..., BLOCK, key] each: from the block's start through each token, and from after each
+        token to the block's end.
+    """
+    ones = g.new_ones(BLOCK, BLOCK)
+    begun, left = torch.exp(torch.cat([ones.tril(), ones.triu(1)]) @ g).chunk(2, dim=-2)
+    return begun, left
 
 
 def _products_before(total: torch.Tensor) -> torch.Tensor:

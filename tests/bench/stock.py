@@ -121,8 +121,9 @@ def expert_weights(s: Sharding) -> ExpertWeights:
     def scales(*size: int) -> torch.Tensor:
         return torch.randint(118, 123, size, dtype=torch.uint8, device=DEVICE)
 
-    w13, w2 = codes(c.num_experts, 2, s.expert_partition, latent // 2), codes(
-        c.num_experts, latent, s.w2_bytes
+    w13, w2 = (
+        codes(c.num_experts, 2, s.expert_partition, latent // 2),
+        codes(c.num_experts, latent, s.w2_bytes),
     )
     w13[:, :, s.expert_width :] = 0
     w2[:, :, s.expert_width // 2 :] = 0

@@ -14,6 +14,8 @@ import torch
 ON_GPU = torch.cuda.is_available()
 DEVICE = "cuda" if ON_GPU else "cpu"
 ROWS = (1, 2, 3, 8, 17, 64) if ON_GPU else (1, 3)
+MANY = 2048 if ON_GPU else 20
+"""Rows of a prefill."""
 
 BF16_UNIT = 2.0**-8 if ON_GPU else 2.0**-7
 """Largest relative error of rounding to BF16: half a unit in the last of 8 bits, or a whole one."""

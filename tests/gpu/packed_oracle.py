@@ -8,7 +8,9 @@ interpreter (TRITON_INTERPRET=1) on the CPU otherwise; full shapes only on the G
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from triton.runtime import interpreter
 
 from kimi_k3.mxfp4 import decode_mxfp4
 from kimi_k3.weights import ExpertWeights
@@ -20,6 +22,23 @@ ROUNDING = 2.0**-8 if ON_GPU else 2.0**-7
 """Relative error of one rounding to BF16: to nearest, and truncation under the interpreter."""
 ADDITION = 2.0**-23
 """Relative error of one FP32 addition in an MMA, which truncates."""
+
+
+class _IntOfOneElement(type):
+    """`int` as Triton 3.6's interpreter means it where it takes the bound of a loop.
+
+    It passes arrays of one element, which NumPy 2.4 no longer converts.
+    """
+
+    def __call__(cls, x: object) -> int:
+        return int(x.item() if isinstance(x, np.ndarray) else x)
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, int)
+
+
+if not ON_GPU:
+    interpreter.int = _IntOfOneElement("int", (), {})
 
 
 def generator(seed: int) -> torch.Generator:

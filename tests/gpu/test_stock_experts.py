@@ -12,11 +12,11 @@ from kimi_k3.stock.cuda.experts import down, gate_up, has_wide_scales, weighted_
 from kimi_k3.weights import ExpertWeights
 from tests.gpu.packed_oracle import (
     DEVICE,
-    ROUNDING,
     MINI,
     ODD,
     ON_GPU,
     POISONS,
+    ROUNDING,
     SHAPES,
     Experts,
     down_rows,

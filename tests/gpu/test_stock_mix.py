@@ -12,6 +12,7 @@ from tests.gpu.oracle import (
     BF16_UNIT,
     DEVICE,
     FP32_UNIT,
+    MANY,
     ON_GPU,
     ROWS,
     assert_same,
@@ -129,7 +130,7 @@ def test_the_last_mix_has_no_output_norm(hidden: int) -> None:
 
 
 def test_a_prefill_of_many_rows_is_mixed() -> None:
-    check(2048 if ON_GPU else 40, WIDTHS[0], 3, 2, normed=True, write=True)
+    check(MANY, WIDTHS[0], 3, 2, normed=True, write=True)
 
 
 def test_a_prefix_is_updated_in_place() -> None:

@@ -14,13 +14,16 @@ import torch
 from click.testing import CliRunner, Result
 
 from fasttrack.errors import InputError
-from fasttrack.manifest.admission import Question
 from kimi_k3.assembly import shard
+from kimi_k3.backends import Setup
 from kimi_k3.checkpoint import save_checkpoint
 from kimi_k3.cli import cli
 from kimi_k3.config import tiny
-from kimi_k3.decode.scope import packaged_manifest, refusals
-from kimi_k3.generate import Request, generate, pick
+from kimi_k3.decode.packaged import packaged_manifest
+from kimi_k3.engine.options import EngineConfig
+from kimi_k3.engine.request import Request
+from kimi_k3.engine.sampler import StepLogits
+from kimi_k3.generate import generate
 from kimi_k3.ranks import RankError
 from kimi_k3.reference.context import Context
 from kimi_k3.reference.model import Model
@@ -40,6 +43,13 @@ def answer(*arguments: str) -> dict[str, Any]:
     assert done.exit_code == 0, done.output
     parsed: dict[str, Any] = json.loads(done.stdout)
     return parsed
+
+
+def ids_of(*arguments: str) -> list[int]:
+    """The ids of the only prompt."""
+    (result,) = answer(*arguments)["results"]
+    ids: list[int] = result["token_ids"]
+    return ids
 
 
 def problems(*arguments: str) -> list[str]:
@@ -73,37 +83,38 @@ def test_the_command_of_the_issue_prints_eight_ids_and_what_computed_them() -> N
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
-        ",".join(map(str, answer("--prompt-ids", "1,2,3")["token_ids"])),
-        "providers: reference; tp 1, dcp 1; weights: random, seed 0",
+        ",".join(map(str, answer("--prompt-ids", "1,2,3")["results"][0]["token_ids"])),
+        "providers: stock; tp 1, dcp 1; weights: random, seed 0",
     ]
 
 
-def test_the_ids_are_the_greedy_ones_of_the_reference(tiny_weights: ModelWeights) -> None:
-    got = answer("--config", "tiny", "--prompt-ids", "1,2,3", "--max-tokens", "4")
-    assert got["token_ids"] == greedy_without_cache(tiny_weights, 4, stock())[0]
+def generated(
+    weights: ModelWeights, requests: Sequence[Request], policy: Rounding, tp: int = 1, dcp: int = 1
+) -> list[tuple[int, ...]]:
+    shares = [shard(weights, tiny(), tp, rank) for rank in range(tp)]
+    setup = Setup(tiny(), EngineConfig(dcp=dcp), tp, rounding=policy)
+    return [r.tokens for r in generate(setup, shares.__getitem__, requests).results]
 
 
 @pytest.mark.parametrize(("tp", "dcp"), [(1, 1), (2, 1), (4, 4)])
-def test_in_float64_neither_ids_nor_logits_depend_on_the_split(
-    tp: int, dcp: int, tiny_weights: ModelWeights, monkeypatch: pytest.MonkeyPatch
+def test_in_float64_the_ids_are_the_greedy_ones_of_the_oracle_however_split(
+    tp: int, dcp: int, untied_weights: ModelWeights
 ) -> None:
-    """Logits too: a wrong position may leave the most likely token what it was."""
-    seen: list[torch.Tensor] = []
-
-    def watched(logits: torch.Tensor, request: Request, step: int) -> int:
-        seen.append(logits)
-        return pick(logits, request, step)
-
-    monkeypatch.setattr("kimi_k3.generate.pick", watched)
     policy = exact(torch.float64)
-    shares = [shard(tiny_weights, tiny(), tp, rank) for rank in range(tp)]
-    request = Request(PROMPT, 4)
-    got = generate(tiny(), shares.__getitem__, request, tp=tp, dcp=dcp, rounding=policy)
-    ids, logits = greedy_without_cache(tiny_weights, 4, policy)
-    assert list(got) == ids
-    assert len(seen) == 4 * tp
-    for index, row in enumerate(seen):
-        assert torch.allclose(row, logits[index // tp], rtol=1e-9, atol=1e-9)
+    got = generated(untied_weights, [Request(PROMPT, 5)], policy, tp, dcp)
+    ids, logits = greedy_without_cache(untied_weights, 5, policy)
+    best, second = logits.topk(2).values.unbind(1)
+    assert float((best - second).min()) > 1e-6  # no token hangs on a last bit
+    assert list(got[0]) == ids
+
+
+def test_several_prompts_side_by_side_continue_as_each_does_alone(
+    untied_weights: ModelWeights,
+) -> None:
+    policy = exact(torch.float64)
+    requests = [Request((1, 2, 3), 4), Request((9,), 3), Request(tuple(range(40)), 2)]
+    together = generated(untied_weights, requests, policy)
+    assert together == [generated(untied_weights, [r], policy)[0] for r in requests]
 
 
 def test_sixteen_ranks_that_share_the_cache_agree() -> None:
@@ -111,23 +122,62 @@ def test_sixteen_ranks_that_share_the_cache_agree() -> None:
         *("--config", "tiny16", "--tp", "16", "--dcp", "16"),
         *("--prompt-ids", "1,2,3", "--max-tokens", "2"),
     )
-    assert (got["tp"], got["dcp"], len(got["token_ids"])) == (16, 16, 2)
+    assert (got["tp"], got["dcp"], len(got["results"][0]["token_ids"])) == (16, 16, 2)
 
 
 def test_json_says_what_text_says() -> None:
-    got = answer("--prompt-ids", "1, 2,3", "--max-tokens", "2", "--tp", "2")
-    text = run("--prompt-ids", "1,2,3", "--max-tokens", "2", "--tp", "2").stdout.splitlines()
-    assert text[1] == "providers: reference; tp 2, dcp 1; weights: random, seed 0"
-    assert got == {
-        "version": 1,
+    arguments = ("--prompt-ids", "1, 2,3", "--prompt-ids", "4", "--max-tokens", "2", "--tp", "2")
+    got, text = answer(*arguments), run(*arguments).stdout.splitlines()
+    assert text[2:] == ["providers: stock; tp 2, dcp 1; weights: random, seed 0"]
+    shown = [[int(token) for token in line.split(",")] for line in text[:2]]
+    assert [result["token_ids"] for result in got["results"]] == shown
+    assert {result["finish_reason"] for result in got["results"]} == {"length"}
+    assert {key: got[key] for key in ("version", "backend", "region", "providers", "steps")} == {
+        "version": 2,
         "backend": "auto",
-        "providers": ["reference"],
-        "tp": 2,
-        "dcp": 1,
-        "weights": "random",
-        "prompt_ids": [1, 2, 3],
-        "token_ids": [int(token) for token in text[0].split(",")],
+        "region": None,
+        "providers": ["stock"],
+        "steps": {},
     }
+    assert (got["tp"], got["dcp"], got["weights"]) == (2, 1, "random, seed 0")
+
+
+SPECIALISED = ("--config", "mini", "--backend", "latency_specialized")
+
+
+def test_virtual_ranks_run_the_specialised_path_and_every_result_says_who_served() -> None:
+    arguments = (*SPECIALISED, "--virtual-ranks", "--prompt-ids", "1,2,3", "--max-tokens", "4")
+    got, text = answer(*arguments), run(*arguments).stdout.splitlines()
+    assert got["providers"] == ["reference", "stock"]
+    assert got["steps"] == {"prefill": 1, "planned": 3}
+    assert set(got["operators"].values()) == {"reference"}
+    assert got["region"] == "cpu-virtual-tp1"
+    assert text[1] == "providers: reference, stock; tp 1, dcp 1; weights: random, seed 0"
+    assert text[2] == "steps: 1 prefill, 3 planned"
+    for note in got["notes"]:
+        assert note in text
+    assert any("virtual ranks: one device, not a deployment" in note for note in got["notes"])
+
+
+@pytest.mark.parametrize("more", [("--tp", "2", "--dcp", "2"), ("--kv", "fp8"), ("--draft", "3")])
+def test_the_specialised_path_runs_with(more: tuple[str, ...]) -> None:
+    arguments = ("--virtual-ranks", "--prompt-ids", "5,6,5,6,5", "--max-tokens", "6", *more)
+    got = answer(*SPECIALISED, *arguments)
+    assert len(got["results"][0]["token_ids"]) == 6
+    assert got["steps"]["planned"] > 0
+
+
+def test_synthetic_drafts_are_counted_and_their_text_is_said_to_mean_nothing() -> None:
+    arguments = (
+        *("--prompt-ids", "1,2,3", "--max-tokens", "24", "--draft", "3"),
+        *("--drafter", "synthetic", "--synthetic-acceptance-length", "3"),
+    )
+    got, text = answer(*arguments), run(*arguments).stdout.splitlines()
+    counts = got["speculation"]
+    assert counts["acceptance_length"] == pytest.approx(3)
+    assert f"drafts: {counts['accepted']} of {counts['drafted']} tokens accepted" in text[2]
+    assert got["results"][0]["notes"] == ["meaningless text"]
+    assert text[-1] == "meaningless text"
 
 
 def test_a_checkpoint_brings_its_configuration_and_its_weights(
@@ -136,9 +186,10 @@ def test_a_checkpoint_brings_its_configuration_and_its_weights(
     save_checkpoint(tiny_weights, tmp_path, tiny(), shards=2)
     arguments = ("--prompt-ids", "1,2,3", "--max-tokens", "3", "--seed", "9")
     got = answer("--weights", str(tmp_path), *arguments)
-    assert got["token_ids"] == greedy_without_cache(tiny_weights, 3, stock())[0]
+    want = generated(tiny_weights, [Request((1, 2, 3), 3)], stock())
+    assert got["results"][0]["token_ids"] == list(want[0])
     assert got["weights"] == str(tmp_path)
-    assert answer(*arguments)["token_ids"] != got["token_ids"]
+    assert answer(*arguments)["results"] != got["results"]
     wrong = problems("--weights", str(tmp_path), "--config", "mini", "--tp", "2", *arguments)
     assert any("want shape [512, 192]" in line for line in wrong)
     (tmp_path / "config.json").unlink()
@@ -146,60 +197,20 @@ def test_a_checkpoint_brings_its_configuration_and_its_weights(
     assert "no config.json beside it; want one, or --config" in alone
 
 
-def test_the_lowest_id_wins_among_equals() -> None:
-    logits = torch.tensor([-1.0, 2.0, 2.0, -3.0, 2.0])
-    assert pick(logits, Request((0,), 1), 0) == 1
-
-
-def test_sampling_follows_the_softmax() -> None:
-    """4,000 draws: counts within four standard deviations of the binomial law, for two
-    temperatures; a softmax of the wrong temperature is tens of them away."""
-    logits = torch.tensor([0.5, -1.0, 2.0, 1.25])
-    for temperature in (0.5, 2.0):
-        request = Request((0,), 1, temperature, seed=3)
-        counts = [0] * 4
-        for step in range(4000):
-            counts[pick(logits, request, step)] += 1
-        weights = [2.718281828459045 ** (float(x) / temperature) for x in logits]
-        for count, weight in zip(counts, weights, strict=True):
-            p = weight / sum(weights)
-            assert abs(count - 4000 * p) < 4 * (4000 * p * (1 - p)) ** 0.5
-
-
-@pytest.mark.parametrize("temperature", [5e-324, 1e-320, 1e-300])
-def test_a_temperature_near_zero_picks_the_most_likely_token(temperature: float) -> None:
-    """Logits divided by a subnormal number are infinite, and infinities have no softmax."""
-    logits = torch.tensor([1.0, 5.0, -3.0, 4.999])
-    assert pick(logits, Request((0,), 1, temperature), 0) == 1
-
-
-def test_the_seed_and_the_step_decide_what_is_drawn() -> None:
-    logits = torch.zeros(1000)
-
-    def drawn(seed: int) -> list[int]:
-        return [pick(logits, Request((0,), 1, 1.0, seed), step) for step in range(8)]
-
-    assert drawn(1) == drawn(1)
-    assert len({*drawn(1), *drawn(2)}) > 12
-
-
 def test_sampled_tokens_are_the_same_on_every_rank_and_at_every_call() -> None:
     arguments = ("--prompt-ids", "1,2,3", "--max-tokens", "3", "--temperature", "3", "--tp", "2")
     assert answer(*arguments) == answer(*arguments)
-    assert answer(*arguments)["token_ids"] != answer(*arguments[:4], "--tp", "2")["token_ids"]
+    assert ids_of(*arguments) != ids_of(*arguments[:4], "--tp", "2")
 
 
 def test_the_specialised_backend_is_refused_with_every_reason_of_the_gate() -> None:
-    done = run("--backend", "latency_specialized", "--prompt-ids", "1,2,3", "--max-tokens", "8")
+    done = run(*SPECIALISED, "--prompt-ids", "1,2,3", "--max-tokens", "8")
     assert (done.exit_code, done.stdout) == (1, "")
-    first, *rest = done.stderr.splitlines()
-    assert first == "kimi-k3: latency_specialized is refused; --backend auto runs here"
-    reasons = refusals(packaged_manifest(), Question("cpu", 1, 1, 1, 0, 10))
-    assert len(reasons) > 4
-    assert rest == [
-        *(f"  - {reason}" for reason in reasons),
-        "  - this version has no decode kernels; every provider is the reference",
-    ]
+    first, *reasons = done.stderr.splitlines()
+    assert first == ("decode_backend latency_specialized is refused; decode_backend auto runs here")
+    assert reasons[0].startswith("  - the model is not the published Kimi K3")
+    regions = [region.id for region in packaged_manifest().scope]
+    assert [line.split(":")[0] for line in reasons[1:]] == [f"  - {name}" for name in regions]
 
 
 def test_a_refusal_needs_no_torch() -> None:
@@ -262,7 +273,7 @@ REFUSED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     ),
     "the full model": (
         ["--prompt-ids", "1", "--config", "full", "--tp", "8"],
-        ["GB of weights, state and cache; want at most 17.2 GB, because the only provider is"],
+        ["GB of weights, state and cache; want at most 17.2 GB: all ranks live in one process"],
     ),
     "a configuration without a name": (
         ["--prompt-ids", "1", "--config", ""],
@@ -282,11 +293,6 @@ def test_what_can_not_be_generated_is_refused_with_every_reason(case: str) -> No
         assert len(line) < 250
 
 
-def test_the_longest_request_that_fits_is_not_refused() -> None:
-    Request(PROMPT, 4094).check(tiny())
-    Request((511,), 4096).check(tiny())
-
-
 def test_problems_end_with_exit_code_2_and_one_line_each() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "kimi_k3", "generate", "--prompt-ids", "1,x"],
@@ -304,6 +310,10 @@ def test_an_unknown_backend_is_a_usage_error_that_names_the_known_ones() -> None
     assert "'fast' is not one of 'auto', 'latency_specialized'" in done.stderr
 
 
+def setup(tp: int) -> Setup:
+    return Setup(tiny(), EngineConfig(), tp)
+
+
 def test_weights_that_compute_no_numbers_are_refused_on_any_number_of_ranks(
     tiny_weights: ModelWeights,
 ) -> None:
@@ -311,8 +321,9 @@ def test_weights_that_compute_no_numbers_are_refused_on_any_number_of_ranks(
     norm[5] = torch.nan
     broken = replace(tiny_weights, norm=norm)
     for tp in (1, 2):
+        shares = [shard(broken, tiny(), tp, rank) for rank in range(tp)]
         with pytest.raises(InputError, match="logits that are no finite numbers at token 0"):
-            generate(tiny(), lambda r, t=tp: shard(broken, tiny(), t, r), Request((1,), 2), tp=tp)  # type: ignore[misc]
+            generate(setup(tp), shares.__getitem__, [Request((1,), 2)])
 
 
 def test_shares_of_different_models_do_not_pass_for_one(tiny_weights: ModelWeights) -> None:
@@ -321,16 +332,22 @@ def test_shares_of_different_models_do_not_pass_for_one(tiny_weights: ModelWeigh
         return replace(own, lm_head=own.lm_head[:-1]) if rank else own
 
     with pytest.raises(RankError, match=r"rank 0 called all_gather\(float32 \[1, 256\], dim 1\)"):
-        generate(tiny(), share, Request((1,), 2), tp=2)
+        generate(setup(2), share, [Request((1,), 2)])
 
 
 def test_ranks_that_pick_different_tokens_are_an_error(
     tiny_weights: ModelWeights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     picks = iter([4, 5])
-    monkeypatch.setattr("kimi_k3.generate.pick", lambda *_: next(picks))
-    with pytest.raises(RankError, match=r"rank 0 generated \(4,\), rank 1 \(5,\)"):
-        generate(tiny(), lambda r: shard(tiny_weights, tiny(), 2, r), Request((1,), 1), tp=2)
+
+    class Disagreeing(StepLogits):
+        def __init__(self, logits: torch.Tensor) -> None:
+            super().__init__(logits)
+            self.best = [next(picks)]
+
+    monkeypatch.setattr("kimi_k3.engine.engine.StepLogits", Disagreeing)
+    with pytest.raises(RankError, match=r"rank 0 generated \[\(4,\)\], rank 1 others"):
+        generate(setup(2), lambda r: shard(tiny_weights, tiny(), 2, r), [Request((1,), 1)])
 
 
 def test_help_needs_no_torch_and_names_both_backends() -> None:

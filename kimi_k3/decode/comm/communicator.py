@@ -178,13 +178,11 @@ class MailboxCommunicator(Calls, ABC):
     def end_step(self) -> None:
         """See `DecodeCommunicator`."""
         done = self._running()
-        done[Site.END] += 1
-        for site, mailbox in self._memory.mailboxes.items():
-            if done[site] != mailbox.spec.per_step:
+        for spec in self._exchanges.mailboxes:
+            if done[spec.site] != spec.per_step:
                 raise ValueError(
-                    f"{done[site]} exchanges at {site} in a step; want {mailbox.spec.per_step}"
+                    f"{done[spec.site]} exchanges at {spec.site} in a step; want {spec.per_step}"
                 )
-        done[Site.END] -= 1
         rows = self._memory.counter.rows
         device = self._memory.counter.record.device
         self._trade(Site.END, torch.zeros(rows, 1, device=device))

@@ -141,7 +141,7 @@ def _launch(kernel: "triton.JITFunction", t: Convolution, tiles: int, **constant
 
 
 @triton.jit
-def _conv_window(  # noqa: PLR0917
+def _conv_window(
     out,
     beta,
     qkv,
@@ -197,7 +197,7 @@ def _conv_window(  # noqa: PLR0917
 
 
 @triton.jit
-def _conv_prefill(  # noqa: PLR0917
+def _conv_prefill(
     out,
     beta,
     qkv,
@@ -240,7 +240,9 @@ def _conv_prefill(  # noqa: PLR0917
     total = tl.zeros((tokens, block), tl.float32)
     for j in tl.static_range(width):
         at = token - (width - 1) + j
-        x = _input(old[None, :], new[None, :], qkv_stride, at, rows, live, continued)
+        x = _new_input(new[None, :], qkv_stride, at, rows, live)
+        if tile == 0:
+            x = tl.where(at < 0, _old_input(old[None, :], at, continued), x)
         total += tl.load(weight + column * width + j, inside, other=0.0)[None, :] * x
     target = out + (part * m + request * rows + token) * w + channel[None, :]
     tl.store(target, (total * tl.sigmoid(total)).to(tl.bfloat16), (token < rows) & inside[None, :])
@@ -260,7 +262,10 @@ def _conv_prefill(  # noqa: PLR0917
         newest = ()
         for j in tl.static_range(width - 1):
             kept_at = rows - (width - 1) + j
-            newest += (_input(old, new, qkv_stride, kept_at, rows, live, continued),)
+            past = _old_input(old, kept_at, continued)
+            newest += (
+                tl.where(kept_at < 0, past, _new_input(new, qkv_stride, kept_at, rows, live)),
+            )
         tl.debug_barrier()  # no thread may still read what another one overwrites
         for j in tl.static_range(width - 1):
             tl.store(line + j, newest[j], live)
@@ -293,15 +298,19 @@ def _silu_of_sum(seen, t, c):
 
 
 @triton.jit
-def _input(old, new, stride, at, rows, live, continued):  # noqa: PLR0917
-    """The raw input of the prefill's token `at`: of the old window where it is negative."""
-    fresh = tl.load(new + at * stride, live & (at >= 0) & (at < rows), other=0.0)
-    past = tl.load(old + at, continued & (at < 0), other=0.0)
-    return tl.where(at < 0, past, fresh)
+def _new_input(new, stride, at, rows, live):
+    """The raw input of the prefill's token `at`; zero where it is none of its tokens."""
+    return tl.load(new + at * stride, live & (at >= 0) & (at < rows), other=0.0)
 
 
 @triton.jit
-def _copy_beta(beta, logits, stride, count, block, betas, beta_block, alive):  # noqa: PLR0917
+def _old_input(old, at, continued):
+    """The old window's input `-at` before the prefill; zero where that is not before it."""
+    return tl.load(old + at, continued & (at < 0), other=0.0)
+
+
+@triton.jit
+def _copy_beta(beta, logits, stride, count, block, betas, beta_block, alive):
     """The first `count` rows, at most `block`; zeros for padding."""
     token = tl.arange(0, block)[:, None]
     column = tl.arange(0, beta_block)[None, :]

@@ -12,8 +12,10 @@ import triton.language as tl
 @triton.jit
 def encode(x, scale, COMPILED: tl.constexpr):
     """Bytes of FP32 `x` / `scale`: to nearest even, saturating at 448, 0x7F for NaN."""
-    quotient = tl.div_rn(x, x * 0 + scale)
-    bounded = tl.minimum(tl.maximum(quotient, -448.0), 448.0)
+    quotient = tl.div_rn(x, tl.full(x.shape, 1.0, tl.float32) * scale)
+    missing = quotient != quotient  # noqa: PLR0124  only a NaN differs from itself
+    number = tl.where(missing, 0.0, quotient)
+    bounded = tl.minimum(tl.maximum(number, -448.0), 448.0)
     if COMPILED:
         byte = bounded.to(tl.float8e4nv).to(tl.uint8, bitcast=True)
     else:
@@ -24,7 +26,7 @@ def encode(x, scale, COMPILED: tl.constexpr):
         code = (exponent + 6) * 8 + steps.to(tl.int32)
         sign = (bounded.to(tl.int32, bitcast=True) >> 24) & 0x80
         byte = (code | sign).to(tl.uint8)
-    return tl.where(quotient != quotient, 0x7F, byte).to(tl.uint8)
+    return tl.where(missing, 0x7F, byte).to(tl.uint8)
 
 
 @triton.jit

@@ -64,7 +64,7 @@ def gated_norm(
 
 
 @triton.jit
-def _gated_norm(  # noqa: PLR0917
+def _gated_norm(
     out,
     o,
     gate,

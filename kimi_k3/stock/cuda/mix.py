@@ -107,7 +107,7 @@ def _tiling(hidden: int) -> tuple[int, int]:
 
 
 @triton.jit
-def _mix(  # noqa: PLR0917
+def _mix(
     x,
     prefix,
     first,

@@ -24,10 +24,9 @@ from dataclasses import dataclass
 
 import torch
 import triton
-import triton.language as tl
 
-from kimi_k3.stock.cuda import e4m3
 from kimi_k3.stock.cuda.mla_insert import WHOLE, Shard
+from kimi_k3.stock.cuda.mla_kernels import core_kernel, encode_kernel, gate_kernel, merge_kernel
 
 LOG2_E = 1.4426950408889634
 LEAST_KEYS_OF_A_SPLIT = 64
@@ -112,176 +111,6 @@ class Workspace:
         )
 
 
-@triton.jit
-def _held(tokens, SIZE: tl.constexpr, RANK: tl.constexpr, INTERLEAVE: tl.constexpr):
-    """How many of a request's first `tokens` tokens this rank holds."""
-    rest = tokens % (INTERLEAVE * SIZE) - INTERLEAVE * RANK
-    own = tl.minimum(tl.maximum(rest, 0), INTERLEAVE)
-    return tokens // (INTERLEAVE * SIZE) * INTERLEAVE + own
-
-
-@triton.jit
-def _product(a, b, acc, COMPILED: tl.constexpr):
-    if COMPILED:
-        acc = tl.dot(a, b, acc)
-    else:  # the interpreter multiplies the bits of BF16 numbers
-        acc = tl.dot(a.to(tl.float32), b.to(tl.float32), acc)
-    return acc
-
-
-@triton.jit
-def _encode_kernel(query, out, q_scale, N: tl.constexpr, COMPILED: tl.constexpr):
-    at = tl.program_id(0).to(tl.int64) * 1024 + tl.arange(0, 1024)
-    x = tl.load(query + at, at < N, 0.0).to(tl.float32)
-    value = e4m3.decode(e4m3.encode(x, q_scale, COMPILED), COMPILED)
-    tl.store(out + at, value.to(tl.float16), at < N)
-
-
-@triton.jit
-def _keys(at, mask, FP8: tl.constexpr, COMPILED: tl.constexpr):
-    if FP8:
-        key = e4m3.decode(tl.load(at, mask, 0), COMPILED)
-    else:
-        key = tl.load(at, mask, 0.0)
-    return key
-
-
-@triton.jit
-def _core_kernel(
-    query,
-    pages,
-    table,
-    table_stride,
-    lengths,
-    z,
-    lse,
-    split_stride,
-    scale_log2,
-    k_scale,
-    T: tl.constexpr,
-    HEADS: tl.constexpr,
-    C: tl.constexpr,
-    R: tl.constexpr,
-    C_PADDED: tl.constexpr,
-    R_PADDED: tl.constexpr,
-    PAGE: tl.constexpr,
-    SPLITS: tl.constexpr,
-    ROWS: tl.constexpr,
-    KEYS: tl.constexpr,
-    STAGES: tl.constexpr,
-    SIZE: tl.constexpr,
-    RANK: tl.constexpr,
-    INTERLEAVE: tl.constexpr,
-    FP8: tl.constexpr,
-    COMPILED: tl.constexpr,
-):
-    request = tl.program_id(2).to(tl.int64)
-    length = tl.load(lengths + request)
-    held = _held(length, SIZE, RANK, INTERLEAVE)
-    run = tl.cdiv(tl.cdiv(held, SPLITS), KEYS) * KEYS
-    begin = tl.program_id(1) * run
-    end = tl.minimum(begin + run, held)
-
-    pair = tl.program_id(0) * ROWS + tl.arange(0, ROWS)  # token * HEADS + head
-    real = pair < T * HEADS
-    row = request * (T * HEADS) + pair  # of [M h]
-    seen = _held(length - T + pair // HEADS + 1, SIZE, RANK, INTERLEAVE)
-    c = tl.arange(0, C_PADDED)
-    r = tl.arange(0, R_PADDED)
-    inside_c = c < C
-    inside_r = r < R
-
-    top = tl.full((ROWS,), -1.0e30, tl.float32)
-    total = tl.zeros((ROWS,), tl.float32)
-    acc = tl.zeros((ROWS, C_PADDED), tl.float32)
-    if begin < end:
-        own = (query + row * (C + R))[:, None]
-        qc = tl.load(own + c[None, :], real[:, None] & inside_c[None, :], 0.0)
-        qr = tl.load(own + C + r[None, :], real[:, None] & inside_r[None, :], 0.0)
-        own_table = table + request * table_stride
-        for start in tl.range(begin, end, KEYS, num_stages=STAGES):
-            key = start + tl.arange(0, KEYS)
-            there = key < end
-            page = tl.load(own_table + key // PAGE, there, 0)
-            at = (pages + (page.to(tl.int64) * PAGE + key % PAGE) * (C + R))[:, None]
-            kc = _keys(at + c[None, :], there[:, None] & inside_c[None, :], FP8, COMPILED)
-            kr = _keys(at + C + r[None, :], there[:, None] & inside_r[None, :], FP8, COMPILED)
-            score = _product(qc, tl.trans(kc), tl.zeros((ROWS, KEYS), tl.float32), COMPILED)
-            score = _product(qr, tl.trans(kr), score, COMPILED)
-            visible = (key[None, :] < seen[:, None]) & there[None, :]
-            score = tl.where(visible, score * scale_log2, -1.0e30)
-            new_top = tl.maximum(top, tl.max(score, 1))
-            p = tl.where(visible, tl.exp2(score - new_top[:, None]), 0.0)
-            shrink = tl.exp2(top - new_top)
-            total = total * shrink + tl.sum(p, 1)
-            acc = _product(p.to(kc.dtype), kc, acc * shrink[:, None], COMPILED)
-            top = new_top
-
-    any_key = total > 0
-    total = tl.where(any_key, total, 1.0)
-    found = tl.where(any_key, top + tl.log2(total), -1.0e30)
-    offset = tl.program_id(1).to(tl.int64) * split_stride
-    tl.store(lse + offset + row, found, real)
-    if (SPLITS == 1) | (begin < end):
-        value = acc / total[:, None] * k_scale
-        value = tl.where(any_key[:, None], value, 0.0)
-        out = z + (offset + row)[:, None] * C + c[None, :]
-        tl.store(out, value.to(z.dtype.element_ty), real[:, None] & inside_c[None, :])
-
-
-@triton.jit
-def _merge_kernel(
-    z_parts,
-    lse_parts,
-    z,
-    lse,
-    split_stride,
-    C: tl.constexpr,
-    SPLITS: tl.constexpr,
-    SPLITS_PADDED: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    row = tl.program_id(0).to(tl.int64)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    split = tl.arange(0, SPLITS_PADDED)
-    at = split.to(tl.int64) * split_stride + row
-    part = tl.load(lse_parts + at, split < SPLITS, -1.0e30)
-    has_keys = part > -1.0e29
-    top = tl.max(part, 0)
-    share = tl.where(has_keys, tl.exp2(part - top), 0.0)
-    total = tl.sum(share, 0)
-    mask = has_keys[:, None] & (column < C)[None, :]
-    values = tl.load(z_parts + at[:, None] * C + column[None, :], mask, 0.0)
-    merged = tl.sum(values * share[:, None], 0) / tl.where(total > 0, total, 1.0)
-    tl.store(z + row * C + column, merged.to(tl.bfloat16), column < C)
-    if tl.program_id(1) == 0:
-        tl.store(lse + row, tl.where(total > 0, top + tl.log2(total), -1.0e30))
-
-
-@triton.jit
-def _gate_kernel(
-    o,
-    o_row,
-    o_head,
-    gate,
-    gate_row,
-    lengths,
-    out,
-    q,
-    V: tl.constexpr,
-    WIDTH: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    row = tl.program_id(0).to(tl.int64)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    alive = tl.load(lengths + row // q) > 0
-    mask = (column < WIDTH) & alive
-    x = tl.load(o + row * o_row + (column // V) * o_head + column % V, mask, 0.0).to(tl.float32)
-    g = tl.load(gate + row * gate_row + column, mask, 0.0).to(tl.float32)
-    gated = (x / (1.0 + tl.exp(-g))).to(tl.bfloat16)
-    tl.store(out + row * WIDTH + column, gated, column < WIDTH)
-
-
 def attend(
     query: torch.Tensor,
     pages: torch.Tensor,
@@ -334,10 +163,10 @@ def attend(
     tile, splits = tile_for(q * heads), workspace.splits
     parts = (z, lse) if splits == 1 else (workspace.z, workspace.lse)
     if fp8:
-        _encode_kernel[(triton.cdiv(query.numel(), 1024),)](
+        encode_kernel[(triton.cdiv(query.numel(), 1024),)](
             query, workspace.query, q_scale, N=query.numel(), COMPILED=z.is_cuda, num_warps=4
         )
-    _core_kernel[(triton.cdiv(q * heads, tile.rows), splits, requests)](
+    core_kernel[(triton.cdiv(q * heads, tile.rows), splits, requests)](
         workspace.query if fp8 else query,
         pages.view(torch.uint8) if fp8 else pages,
         block_table,
@@ -372,7 +201,7 @@ def attend(
 def _merge(workspace: Workspace, z: torch.Tensor, lse: torch.Tensor) -> None:
     m, heads, latent = z.shape
     block = min(64, triton.next_power_of_2(latent))
-    _merge_kernel[(m * heads, triton.cdiv(latent, block))](
+    merge_kernel[(m * heads, triton.cdiv(latent, block))](
         workspace.z,
         workspace.lse,
         z,
@@ -403,7 +232,7 @@ def gate_values(
     m, heads, value = o.shape
     width = heads * value
     block = min(512, triton.next_power_of_2(width))
-    _gate_kernel[(m, triton.cdiv(width, block))](
+    gate_kernel[(m, triton.cdiv(width, block))](
         o,
         o.stride(0),
         o.stride(1),

@@ -34,7 +34,7 @@ def rms_norm(out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: floa
 
 
 @triton.jit
-def _rms_norm(  # noqa: PLR0917
+def _rms_norm(
     out,
     x,
     weight,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stock path on a GPU: cuBLAS products, fla-core's recurrence, fused Triton kernels around them.
+"""The stock path on a GPU: cuBLAS, fla-core's recurrence, fused Triton kernels around them.
 
 Values are BF16 between operations, as the stock column of spec 2.8 says. All of a decode step can
 be captured into a CUDA graph; prefills allocate and are not captured. The shared experts run on a

@@ -5,30 +5,18 @@ from dataclasses import dataclass
 
 import torch
 
-from kimi_k3.step import Group, GroupTensors, Step
+from kimi_k3.step import GroupTensors, Step
 
 
 @dataclass(frozen=True)
-class Part:
-    """One group of a step, with indices as the kernels read them.
+class Part(GroupTensors):
+    """One group of a step, its indices int32 as the kernels read them.
 
     Attributes:
-        group: how many requests and rows.
-        rows: where the group stands among the step's rows.
-        slots: [R, columns] int32.
-        accepted: [R] int32.
-        block_table: [R, pages] int32.
-        lengths: [R] int32.
         row_starts: [R + 1] int32 first row of each request within the group; padding has none.
         context: tokens of the longest request of the step.
     """
 
-    group: Group
-    rows: slice
-    slots: torch.Tensor
-    accepted: torch.Tensor
-    block_table: torch.Tensor
-    lengths: torch.Tensor
     row_starts: torch.Tensor
     context: int
 

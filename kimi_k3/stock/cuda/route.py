@@ -81,7 +81,7 @@ def route(
 
 
 @triton.jit
-def _route(  # noqa: PLR0917
+def _route(
     ids,
     weights,
     logits,

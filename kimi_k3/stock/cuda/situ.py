@@ -44,7 +44,7 @@ def situ(out: torch.Tensor, gate_up: torch.Tensor, beta: float, linear_beta: flo
 
 
 @triton.jit
-def _situ(  # noqa: PLR0917
+def _situ(
     out,
     gate_up,
     out_stride,

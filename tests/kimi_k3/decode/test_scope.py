@@ -215,6 +215,15 @@ def test_ranks_in_two_domains_are_refused() -> None:
     assert reason.startswith("the ranks lie in 2 NVLink domains: ranks 0, 1, ")
 
 
+@pytest.mark.parametrize(("tp", "asked"), [(1, False), (2, True), (16, True)])
+def test_the_domain_is_asked_of_several_devices_only(tp: int, asked: bool) -> None:
+    deployment = replace(SOUND, tp=tp, domains=())
+    unknown = f"could not tell the NVLink domain of ranks {', '.join(map(str, range(tp)))}"
+    assert (unknown in reasons(deployment, todays_gate())) is asked
+    virtual = replace(deployment, virtual_ranks=True)
+    assert not any("NVLink" in reason for reason in reasons(virtual, todays_gate()))
+
+
 def test_on_a_cpu_every_reason_is_given_and_auto_is_named() -> None:
     with pytest.raises(Refused) as caught:
         admit(replace(VIRTUAL, virtual_ranks=False, config=mini()))

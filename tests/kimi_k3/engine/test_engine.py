@@ -233,6 +233,28 @@ def test_logits_that_are_no_numbers_end_their_request_and_no_other() -> None:
     engine.scheduler.memory.check_all_free()
 
 
+def test_a_failing_window_counts_the_draft_tokens_that_stood_before() -> None:
+    """Every window gives its accepted drafts and one more token; the failing one no more."""
+    options = speculating(Oracle())
+    engine, _ = serve(options, Toy(options, broken=frozenset({6})))
+    results = engine.generate([Request((number, 1), 30) for number in range(6)])
+    assert {result.reason for result in results} == {FinishReason.ERROR}
+    for result in results:
+        counts = result.metrics.speculation
+        assert counts.accepted == (len(result.tokens) - 1) - (counts.windows - 1)
+    assert any(result.metrics.speculation.accepted for result in results)
+
+
+def test_a_request_that_ends_in_a_window_does_not_care_for_the_bad_row_behind() -> None:
+    """A drafted 6 ends the request and breaks the row after it, which nobody asks for."""
+    options = speculating(Oracle())
+    engine, _ = serve(options, Toy(options, broken=frozenset({6})))
+    requests = [Request((number, 1), 30, eos_id=6) for number in range(6)]
+    results = engine.generate(requests)
+    assert [result.tokens for result in results] == [alone(request) for request in requests]
+    assert {result.reason for result in results} == {FinishReason.STOP}
+
+
 class CommunicatorDownError(FasttrackError):
     """What a decode communicator raises when a rank is lost."""
 

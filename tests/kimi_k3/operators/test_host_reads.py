@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows never bring a number to the host, so that a GPU can run them without waiting.
+"""Operators on a GPU: no number comes to the host, and nothing stays behind on another device.
 
-Fake tensors have shapes and no numbers: whatever asks for one raises.
+Fake tensors have a device, shapes and no numbers; no GPU is needed. Whatever asks one for a
+number raises, and so does an operation between two devices.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,17 +21,22 @@ from kimi_k3.rounding import stock
 from kimi_k3.step import Kind
 from tests.kimi_k3.operators.builders import Case, case, context, packed
 
+ELSEWHERE = "meta"
+"""A device that is not the CPU and that every machine has."""
 FORM = KvCache(torch.empty(0, dtype=FP8), q_scale=0.5, k_scale=0.25)
 
 
-def without_numbers(mode: FakeTensorMode, record: Any) -> Any:
+def elsewhere(record: Any) -> Any:
+    """The same under `FakeTensorMode`, on another device and without numbers."""
     if isinstance(record, torch.Tensor):
-        return mode.from_tensor(record)
+        return torch.empty_strided(
+            record.shape, record.stride(), dtype=record.dtype, device=ELSEWHERE
+        )
     if isinstance(record, tuple):
-        return tuple(without_numbers(mode, item) for item in record)
+        return tuple(elsewhere(item) for item in record)
     if not is_dataclass(record):
         return record
-    changed = {f.name: without_numbers(mode, getattr(record, f.name)) for f in fields(record)}
+    changed = {f.name: elsewhere(getattr(record, f.name)) for f in fields(record)}
     return replace(record, **changed)  # type: ignore[type-var]
 
 
@@ -67,8 +73,7 @@ def mixture(w: PackedModel, one: Case) -> torch.Tensor:
     layer, ctx = w.layers[1].ffn, context(stock())
     assert isinstance(layer, PackedMoe)
     logits, z = moe.logits(ctx, layer, one.x), moe.latent(ctx, layer, one.x)
-    ids = logits.topk(3, dim=1).indices
-    rows = moe._gathered(ctx, layer.experts, ids, z)
+    rows = moe._gathered(ctx, layer.experts, logits.topk(3, dim=1).indices, z)
     return moe.finish(ctx, layer, rows.sum(1), ffn.gated(ctx, layer.shared, one.x))
 
 
@@ -92,11 +97,18 @@ def _tables_of_this_test_only() -> Iterator[None]:
 def test_a_block_asks_for_no_number(block: Callable[[PackedModel, Case], torch.Tensor]) -> None:
     kind = Kind.PREFILL if "prompt" in block.__name__ else Kind.WINDOW
     one = case([True, False], 3, kind=kind, rounding=stock(), form=FORM)
-    with FakeTensorMode() as mode:
-        out = block(without_numbers(mode, packed()), without_numbers(mode, one))
+    weights = packed()
+    with FakeTensorMode():
+        out = block(elsewhere(weights), elsewhere(one))
+    assert out.device.type == ELSEWHERE
     assert len(out) == 6
 
 
 def test_asking_for_a_number_would_be_noticed() -> None:
-    with FakeTensorMode() as mode, pytest.raises(DataDependentOutputException):
-        mode.from_tensor(torch.ones(3)).amax().item()
+    with FakeTensorMode(), pytest.raises(DataDependentOutputException):
+        torch.ones(3, device=ELSEWHERE).amax().item()
+
+
+def test_a_tensor_on_another_device_would_be_noticed() -> None:
+    with FakeTensorMode(), pytest.raises(RuntimeError, match="two devices"):
+        torch.ones(3, device=ELSEWHERE) + torch.arange(3)

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times every candidate tile of the stock path's routed experts on one GPU.
+
+    python3 -m tests.bench.stock_experts --output experts.json [--rows 1 8 64] [--tp 8 16]
+
+Each candidate is first checked against float64 (the bounds of `tests/gpu`). Then a CUDA graph of
+`ITERATIONS` launches, each with other random experts, is replayed; a time is the replay's divided
+by that number. All experts of one layer are resident, so that between two uses of an expert far
+more than the L2 cache is read. A floor is the bytes of the distinct experts, scales included, at
+the sustained bandwidth. At last the chain in use is timed: plan, both products, weighted sum.
+"""
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from kimi_k3.stock.cuda.expert_plan import ExpertPlan, plan_pairs
+from kimi_k3.stock.cuda.expert_tiles import Tile, tiles_for
+from kimi_k3.stock.cuda.experts import down, gate_up, weighted_sum
+from kimi_k3.weights import ExpertWeights
+from tests.gpu.packed_oracle import (
+    DEVICE,
+    ON_GPU,
+    TP8,
+    TP16,
+    Experts,
+    down_rows,
+    hidden_bounds,
+    int32,
+    normal,
+    random_experts,
+    routing,
+)
+
+SUSTAINED = 4.27e12
+"""Bytes per second of a copy on an H200."""
+ITERATIONS = 20
+REPLAYS = 15
+SHAPES = {8: TP8, 16: TP16}
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One line of the table; times in microseconds per launch (or per chain)."""
+
+    tp: int
+    rows: int
+    kernel: str
+    tile: str
+    median_us: float
+    least_us: float
+    most_us: float
+    floor_us: float
+
+    @property
+    def of_floor(self) -> float:
+        return self.floor_us / self.median_us
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs of all iterations for one shape and row count."""
+
+    shape: Experts
+    w: ExpertWeights
+    z: torch.Tensor
+    ids: list[torch.Tensor]
+    plans: list[ExpertPlan]
+    lengths: torch.Tensor
+    weights: torch.Tensor
+    hidden: torch.Tensor
+    rows: torch.Tensor
+    partial: torch.Tensor
+
+    @classmethod
+    def random(cls, shape: Experts, w: ExpertWeights, m: int) -> "Case":
+        tokens = tiles_for(m).tokens
+        ids = [routing("random", m, shape, seed=100 * m + i) for i in range(ITERATIONS)]
+        case = cls(
+            shape,
+            w,
+            normal(1, m, shape.latent),
+            ids,
+            [
+                ExpertPlan.one_row(own, tokens)
+                if m == 1
+                else ExpertPlan.empty(own.numel(), tokens, DEVICE)
+                for own in ids
+            ],
+            int32([1] * m),
+            torch.full((m, shape.k), 1 / shape.k, device=DEVICE),
+            normal(2, m * shape.k, shape.width),
+            normal(3, m * shape.k, shape.latent),
+            torch.empty(m, shape.latent, dtype=torch.bfloat16, device=DEVICE),
+        )
+        for i in range(ITERATIONS):
+            case.plan(i)
+        return case
+
+    def plan(self, i: int) -> None:
+        if self.plans[i].counts is not None:
+            plan_pairs(self.ids[i], self.lengths, 1, self.plans[i])
+
+    def gate_up(self, i: int, tile: Tile) -> None:
+        gate_up(
+            self.z,
+            self.w,
+            self.plans[i],
+            self.hidden,
+            tile,
+            live=self.shape.live,
+            beta=4.0,
+            linear_beta=25.0,
+            wide=False,
+        )
+
+    def down(self, i: int, tile: Tile) -> None:
+        down(self.hidden, self.w, self.plans[i], self.rows, tile, live=self.shape.live, wide=False)
+
+    def total(self) -> None:
+        weighted_sum(self.weights, self.rows, self.lengths, 1, self.partial)
+
+    def floor_us(self, weight_rows: int, depth: int) -> float:
+        """Time to read `weight_rows` x `depth` MXFP4 weights of each distinct expert."""
+        distinct = statistics.mean(len(own.unique()) for own in self.ids)
+        return distinct * weight_rows * depth * (1 / 2 + 1 / 32) / SUSTAINED * 1e6
+
+    def check(self, first: Tile, second: Tile) -> None:
+        """Both products of the first iteration against float64."""
+        self.hidden.fill_(torch.nan)
+        self.rows.fill_(torch.nan)
+        self.gate_up(0, first)
+        self.down(0, second)
+        low, high = hidden_bounds(self.shape, self.w, self.ids[0], self.z)
+        live = self.hidden[:, : self.shape.live].double()
+        exact, bound = down_rows(self.shape, self.w, self.ids[0], self.hidden)
+        right = ((low <= live) & (live <= high)).all()
+        right &= ((self.rows.double() - exact).abs() <= bound).all()
+        if not bool(right):
+            raise SystemExit(f"{first} then {second}: wrong at {len(self.z)} rows")
+
+
+def replay_times(launches: Callable[[int], None]) -> list[float]:
+    """Microseconds per iteration of each replay of a graph of `launches(0)`, `launches(1)`, ..."""
+    for i in range(ITERATIONS):
+        launches(i)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for i in range(ITERATIONS):
+            launches(i)
+    times = []
+    for _ in range(REPLAYS + 3):
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        graph.replay()
+        stop.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(stop) * 1e3 / ITERATIONS)
+    return times[3:]
+
+
+def measure(tp: int, m: int, w: ExpertWeights) -> list[Timing]:
+    """All candidates of both kernels at one row count, and the chain in use."""
+    shape, tiles = SHAPES[tp], tiles_for(m)
+    case = Case.random(shape, w, m)
+    results: list[Timing] = []
+
+    def add(kernel: str, tile: str, floor_us: float, launches: Callable[[int], None]) -> None:
+        times = replay_times(launches)
+        line = Timing(
+            tp, m, kernel, tile, statistics.median(times), min(times), max(times), floor_us
+        )
+        results.append(line)
+        print(
+            f"TP{tp:<3} M={m:<3} {kernel:<9} {line.median_us:8.2f} us  floor {floor_us:7.2f}"
+            f"  {line.of_floor:5.0%}  [{line.least_us:.2f}, {line.most_us:.2f}]  {tile}"
+        )
+
+    first_floor = case.floor_us(2 * shape.live, shape.latent)
+    second_floor = case.floor_us(shape.latent, shape.live)
+    for tile in tiles.gate_up:
+        case.check(tile, tiles.down[0])
+        add("gate_up", str(tile), first_floor, lambda i, tile=tile: case.gate_up(i, tile))
+    for tile in tiles.down:
+        case.check(tiles.gate_up[0], tile)
+        add("down", str(tile), second_floor, lambda i, tile=tile: case.down(i, tile))
+    add("sum", "", 2 * case.rows.numel() / SUSTAINED * 1e6, lambda _: case.total())
+
+    def chain(i: int) -> None:
+        case.plan(i)
+        case.gate_up(i, tiles.gate_up[0])
+        case.down(i, tiles.down[0])
+        case.total()
+
+    add("chain", "in use", first_floor + second_floor, chain)
+    return results
+
+
+def main() -> None:
+    """Measures, prints the table, writes JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64])
+    parser.add_argument("--tp", type=int, nargs="+", choices=sorted(SHAPES), default=[8, 16])
+    args = parser.parse_args()
+    if not ON_GPU:
+        raise SystemExit("no GPU to measure")
+    results: list[Timing] = []
+    for tp in args.tp:
+        w = random_experts(SHAPES[tp], seed=tp)
+        for m in args.rows:
+            results.extend(measure(tp, m, w))
+    record = {
+        "device": torch.cuda.get_device_name(),
+        "sustained_bytes_per_s": SUSTAINED,
+        "iterations": ITERATIONS,
+        "replays": REPLAYS,
+        "timings": [asdict(line) | {"of_floor": line.of_floor} for line in results],
+    }
+    args.output.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole stock path on a GPU against the same path in plain PyTorch with the same rounding.
+
+Both round at the same points, so they differ by the order of sums and by the last bits of exp and
+tanh: a few BF16 steps per operation. `near` allows the distance that the plain path itself has from
+the exact model, which is made of as many roundings.
+"""
+
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+
+from kimi_k3.config import K3Config, mini, tiny
+from kimi_k3.packed import PackedModel, pack
+from kimi_k3.random_init import random_weights
+from kimi_k3.reference.context import Context
+from kimi_k3.reference.state import FP8, Caches, CacheShape, KdaState, KvCache
+from kimi_k3.rounding import Rounding, exact, stock
+from kimi_k3.step import Group, Kind, Step, StepOutput, StepShape
+from kimi_k3.stock.cuda.graphs import GraphedModel
+from kimi_k3.stock.cuda.ops import CudaOps
+from kimi_k3.stock.model import StockModel
+from kimi_k3.stock.torch_ops import TorchOps
+
+GPU = torch.device("cuda")
+DRAFT = 3
+COLUMNS = 1 + DRAFT
+PAGES_EACH = 12
+PAGE = 16
+REQUESTS = 4
+CONFIGS = {"mini": mini, "tiny": tiny}
+
+
+def moved(model: PackedModel) -> PackedModel:
+    """On the GPU; records of tensors all the way down."""
+
+    def go(value: object) -> object:
+        if isinstance(value, torch.Tensor):
+            return value.to(GPU)
+        if isinstance(value, tuple):
+            return tuple(go(item) for item in value)
+        if hasattr(value, "__dataclass_fields__"):
+            return type(value)(*(go(getattr(value, n)) for n in value.__dataclass_fields__))
+        return value
+
+    got = go(model)
+    assert isinstance(got, PackedModel)
+    return got
+
+
+def untied(config: K3Config) -> PackedModel:
+    """Random weights without the exact tie of two experts, which either may win."""
+    model = pack(config, random_weights(config))
+    for layer in model.layers:
+        if hasattr(layer.ffn, "correction_bias"):
+            layer.ffn.correction_bias[-1] += 0.25
+    return moved(model)
+
+
+def caches_for(config: K3Config, rounding: Rounding, *, fp8: bool) -> Caches:
+    """Caches full of numbers that would show."""
+    shape = CacheShape(1 + REQUESTS * COLUMNS, 1 + REQUESTS * PAGES_EACH, PAGE, DRAFT)
+    layers: list[KdaState | KvCache] = []
+    for index in range(config.num_layers):
+        if config.is_kda(index):
+            head = (config.kda_num_heads, config.kda_head_dim, config.kda_head_dim)
+            window = (shape.slots, config.conv_channels, config.conv_window(DRAFT))
+            layers.append(
+                KdaState(
+                    torch.full((shape.slots, *head), 5.0, dtype=rounding.recurrent, device=GPU),
+                    torch.full(window, 5.0, dtype=rounding.stored, device=GPU),
+                )
+            )
+        else:
+            size = (shape.pages, PAGE, config.kv_row)
+            pages = torch.full(size, 5.0, device=GPU)
+            form = (FP8, 0.5, 0.25) if fp8 else (rounding.stored, 1.0, 1.0)
+            layers.append(KvCache(pages.to(form[0]), form[1], form[2]))
+    return Caches(tuple(layers))
+
+
+@dataclass
+class Side:
+    """One backend with caches of its own."""
+
+    model: StockModel
+    caches: Caches
+
+
+def plain(config: K3Config, weights: PackedModel, rounding: Rounding, *, fp8: bool) -> Side:
+    caches = caches_for(config, rounding, fp8=fp8)
+    ops = TorchOps(Context(config, rounding), weights)
+    return Side(StockModel(config, weights, caches, ops, (1, 4)), caches)
+
+
+def fused(config: K3Config, weights: PackedModel, *, fp8: bool) -> Side:
+    caches = caches_for(config, stock(), fp8=fp8)
+    ops = CudaOps(Context(config, stock()), weights)
+    return Side(StockModel(config, weights, caches, ops, (1, 4)), caches)
+
+
+def tensor(values: list[int] | list[list[int]]) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.int32, device=GPU)
+
+
+def step_of(
+    groups: list[tuple[Kind, list[int], int]],
+    lengths: list[int],
+    accepted: list[int],
+    seed: int,
+    vocab: int,
+    null: int = 0,
+) -> Step:
+    """Groups of (kind, requests, rows); `null` padding requests behind the last group."""
+    requests = [r for _, members, _ in groups for r in members]
+    shapes = [Group(kind, len(members), rows) for kind, members, rows in groups]
+    shapes[-1] = replace(shapes[-1], requests=shapes[-1].requests + null)
+    shape = StepShape(tuple(shapes), max(lengths))
+    random = torch.Generator().manual_seed(seed)
+    return Step(
+        shape,
+        torch.randint(0, vocab, (shape.rows,), generator=random).to(GPU, torch.int32),
+        tensor(
+            [[1 + r * COLUMNS + t for t in range(COLUMNS)] for r in requests]
+            + [[0] * COLUMNS] * null
+        ),
+        tensor(accepted + [1] * null),
+        tensor(
+            [[1 + r * PAGES_EACH + p for p in range(PAGES_EACH)] for r in requests]
+            + [[0] * PAGES_EACH] * null
+        ),
+        tensor(lengths + [0] * null),
+    )
+
+
+def program(vocab: int) -> list[Step]:
+    """Prefills, decoding, verify windows, a continued prompt and a mixture of them."""
+    p, w = Kind.PREFILL, Kind.WINDOW
+    return [
+        step_of([(p, [0], 70), (p, [1, 2], 5)], [70, 5, 5], [1, 1, 1], 1, vocab),
+        step_of([(w, [0, 1, 2], 1)], [71, 6, 6], [1, 1, 1], 2, vocab, null=1),
+        step_of([(w, [0, 1, 2], 4)], [75, 10, 10], [1, 1, 1], 3, vocab),
+        step_of([(w, [0, 1, 2], 4)], [77, 13, 14], [2, 3, 4], 4, vocab, null=2),
+        step_of([(w, [1], 1), (w, [2], 2), (p, [0], 20)], [14, 13, 96], [4, 1, 3], 5, vocab),
+        step_of([(w, [0, 1, 2], 1)], [97, 15, 14], [1, 1, 1], 6, vocab),
+    ]
+
+
+def off(a: torch.Tensor, b: torch.Tensor) -> float:
+    """Relative L2 distance."""
+    return float((a.double() - b.double()).norm() / b.double().norm())
+
+
+def live(step: Step, out: StepOutput) -> torch.Tensor:
+    """The logits of rows that are not padding."""
+    keep = []
+    for part in step.parts():
+        wanted = part.group.rows if part.group.kind is Kind.WINDOW else 1
+        keep.extend((part.lengths > 0).repeat_interleave(wanted).tolist())
+    return out.logits[torch.tensor(keep, device=GPU)]
+
+
+@pytest.mark.parametrize("fp8", [False, True])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_step_is_as_near_to_the_exact_model_as_plain_pytorch_is(name: str, fp8: bool) -> None:
+    config = CONFIGS[name]()
+    weights = untied(config)
+    sides = (
+        fused(config, weights, fp8=fp8),
+        plain(config, weights, stock(), fp8=fp8),
+        plain(config, weights, exact(torch.float64), fp8=fp8),
+    )
+    for step in program(config.vocab_size):
+        got, same, true = (side.model.step(step) for side in sides)
+        a, b = off(live(step, got), live(step, true)), off(live(step, same), live(step, true))
+        assert bool(torch.isfinite(live(step, got)).all())
+        assert a <= 2 * b + 2**-7, (step.shape, a, b)
+        # Both start the next step from the same state, so that errors do not add up.
+        for side in sides[1:]:
+            follow(side.caches, sides[0].caches)
+
+
+def follow(target: Caches, source: Caches) -> None:
+    for a, b in zip(target.layers, source.layers, strict=True):
+        if isinstance(a, KdaState) and isinstance(b, KdaState):
+            a.recurrent.copy_(b.recurrent)
+            a.conv.copy_(b.conv)
+        elif isinstance(a, KvCache) and isinstance(b, KvCache):
+            a.pages.copy_(b.pages.to(torch.float32).to(a.pages.dtype))
+
+
+def test_states_and_pages_follow_plain_pytorch_and_nothing_else_is_written() -> None:
+    config = mini()
+    weights = untied(config)
+    ours, other = fused(config, weights, fp8=False), plain(config, weights, stock(), fp8=False)
+    for step in program(config.vocab_size):
+        before = [t.clone() for t in every(ours.caches)]
+        ours.model.step(step)
+        other.model.step(step)
+        for a, b, old in zip(every(ours.caches), every(other.caches), before, strict=True):
+            wrote, wanted = (a != old).flatten(1).any(1), (b != old).flatten(1).any(1)
+            assert not bool((wrote & ~wanted).any())
+        follow(other.caches, ours.caches)
+
+
+def every(caches: Caches) -> list[torch.Tensor]:
+    found = []
+    for layer in caches.layers:
+        found += [layer.recurrent, layer.conv] if isinstance(layer, KdaState) else [layer.pages]
+    return found
+
+
+def test_a_captured_step_replays_what_the_same_step_computes_uncaptured() -> None:
+    config = mini()
+    weights = untied(config)
+    eager, captured = fused(config, weights, fp8=False), fused(config, weights, fp8=False)
+    graphed = GraphedModel(captured.model, COLUMNS, PAGES_EACH, 4096)
+    graphed.capture([Group(Kind.WINDOW, 4, 1), Group(Kind.WINDOW, 3, 4)], GPU)
+    assert all(
+        torch.equal(a, b) for a, b in zip(every(captured.caches), every(eager.caches), strict=True)
+    ), "capturing wrote state"
+    for step in program(config.vocab_size):
+        laid_out = replace(step, shape=replace(step.shape, context=4096))
+        want, got = eager.model.step(laid_out), graphed.step(laid_out)
+        assert torch.equal(live(step, got), live(step, want))
+        for a, b in zip(every(captured.caches), every(eager.caches), strict=True):
+            assert torch.equal(a, b)
+
+
+def test_the_same_step_gives_the_same_bits_again() -> None:
+    config = mini()
+    weights = untied(config)
+    first = [fused(config, weights, fp8=False).model.step(s).logits for s in program(512)[:1]]
+    for _ in range(5):
+        again = [fused(config, weights, fp8=False).model.step(s).logits for s in program(512)[:1]]
+        assert torch.equal(first[0], again[0])
