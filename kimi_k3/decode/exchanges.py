@@ -19,6 +19,7 @@ def exchanges_of(
     dcp: int,
     rows: int,
     dtype: torch.dtype,
+    *,
     limit_s: float = LIMIT_S,
 ) -> Exchanges:
     """What `tp` ranks agree on before the first step.

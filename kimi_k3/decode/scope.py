@@ -6,10 +6,10 @@ the same file that `fasttrack check` enforces; the tier that is admitted comes f
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 
 from fasttrack.errors import FasttrackError, InputError, Problem
-from fasttrack.manifest.admission import DEFAULT_ADMIT_TIER, Question, RegionAnswer, ask
+from fasttrack.manifest.admission import Question, RegionAnswer, ask
 from fasttrack.manifest.model import Manifest, Region
 from fasttrack.manifest.words import Ranks
 from fasttrack.vocabulary import Tier
@@ -153,7 +153,7 @@ def admit(deployment: Deployment, gate: Gate | None = None) -> Admission:
         return Admission(switch.default)
     if problems := [*_probe_problems(gate.manifest)]:  # (3)
         raise InputError(problems)
-    answers = gate.answers(question_of(deployment), min_tier=deployment.decode_min_tier)  # (4)
+    answers = gate.answers(every_step(deployment), min_tier=deployment.decode_min_tier)  # (4)
     admitting = next((a for a in answers if a.admits), None)
     reasons = [
         *(f"could not tell {name}" for name in deployment.unknown()),
@@ -165,12 +165,25 @@ def admit(deployment: Deployment, gate: Gate | None = None) -> Admission:
     if admitting is None or reasons:  # (5)
         raise Refused(switch.value, switch.fallback, reasons)
     region = next(r for r in gate.manifest.scope if r.id == admitting.region)
-    notes = (*_gate_notes(gate, deployment), *_model_notes(deployment))
+    notes = (
+        *_gate_notes(gate, deployment),
+        *_model_notes(deployment),
+        *_step_notes(deployment, region),
+    )
     return Admission(switch.value, region, admitting.effective, notes)
 
 
-def question_of(deployment: Deployment) -> Question:
-    """What the regions are asked: the deployment's largest step; unknown facts are not asked."""
+def every_step(deployment: Deployment) -> Question:
+    """What the regions are asked at startup: all that holds for every step alike.
+
+    A server may well take in more requests and longer contexts than a region holds; the planner
+    leaves those steps to the stock path.
+    """
+    return replace(largest_step(deployment), requests=None, context=None)
+
+
+def largest_step(deployment: Deployment) -> Question:
+    """The deployment's largest step, as a question; unknown facts are not asked."""
     return Question(
         gpu=deployment.hardware,
         tp=deployment.tp,
@@ -231,6 +244,21 @@ def _model_notes(deployment: Deployment) -> Iterator[str]:
         yield f"another model than Kimi K3 (other {foreign}): shows nothing about Kimi K3"
 
 
+def _step_notes(deployment: Deployment, region: Region) -> Iterator[str]:
+    """What of the deployment's steps the planner will leave to the stock path, if anything."""
+    requests, draft, context = (
+        deployment.max_requests or 0,
+        deployment.draft_tokens or 0,
+        deployment.max_context or 0,
+    )
+    most = min(region.requests.max, region.rows_max // (1 + draft))
+    if requests > most:
+        yield f"steps of more than {most} requests run on auto; this server takes up to {requests}"
+    if context > region.context_max:
+        longest = f"longer than {region.context_max} tokens"
+        yield f"steps with a request {longest} run on auto; this server takes up to {context}"
+
+
 def _foreign(deployment: Deployment) -> str:
     """Fields in which the model is not the published one; empty when it is."""
     want, config = full(), deployment.config
@@ -257,13 +285,3 @@ def _region_reasons(answers: Sequence[RegionAnswer]) -> Iterator[str]:
         own = [reason for reason in reasons if reason not in shared]
         if own:
             yield f"{answer.region}: {'; '.join(own)}"
-
-
-def refusals(
-    manifest: Manifest, question: Question, admit_tier: Tier = DEFAULT_ADMIT_TIER
-) -> tuple[str, ...]:
-    """`region: reason` lines of a configuration that no region admits; empty when one does."""
-    answers = ask(manifest, question, admit_tier)
-    if any(a.admits for a in answers):
-        return ()
-    return tuple(f"{a.region}: {reason}" for a in answers for reason in (*a.outside, *a.below))

@@ -121,7 +121,7 @@ def check_attention(
                 assert bool((z[m] == 0).all())
                 assert bool((lse[m] == EMPTY_LSE).all())
                 continue
-            keys = cache.read(table[request].to(DEVICE), seen, torch.float64)
+            keys = cache.read(table[request], seen, torch.float64).to(DEVICE)
             scores = in_cache_units * (coded[m] @ keys.T)  # [h, n]
             sizes = in_cache_units * (coded[m].abs() @ keys.abs().T)
             wrong = (summation_error(sizes, shape.row) + scores.abs() * 2.0**-21).amax(1)  # [h]
@@ -172,6 +172,7 @@ def run_attention(
         )
 
     launch(kernels, [z, lse])
+    cache = KvCache(cache.pages.cpu(), q_scale, k_scale, shard.interleave)
     check_attention(shape, query, cache, table, lengths, q, scale, shard, z, lse)
 
 

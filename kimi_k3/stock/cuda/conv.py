@@ -259,13 +259,7 @@ def _conv_prefill(
             alive,
         )
     if tile == 0:  # the one program that reads the old window of these channels
-        newest = ()
-        for j in tl.static_range(width - 1):
-            kept_at = rows - (width - 1) + j
-            past = _old_input(old, kept_at, continued)
-            newest += (
-                tl.where(kept_at < 0, past, _new_input(new, qkv_stride, kept_at, rows, live)),
-            )
+        newest = _newest_inputs(old, new, qkv_stride, rows, live, continued, width - 1)
         tl.debug_barrier()  # no thread may still read what another one overwrites
         for j in tl.static_range(width - 1):
             tl.store(line + j, newest[j], live)
@@ -307,6 +301,17 @@ def _new_input(new, stride, at, rows, live):
 def _old_input(old, at, continued):
     """The old window's input `-at` before the prefill; zero where that is not before it."""
     return tl.load(old + at, continued & (at < 0), other=0.0)
+
+
+@triton.jit
+def _newest_inputs(old, new, stride, rows, live, continued, count):
+    """The last `count` raw inputs of a prefill of `rows` tokens, those before it included."""
+    newest = ()
+    for j in tl.static_range(count):
+        at = rows - count + j
+        x = _new_input(new, stride, at, rows, live)
+        newest += (tl.where(at < 0, _old_input(old, at, continued), x),)
+    return newest
 
 
 @triton.jit

@@ -2,9 +2,10 @@
 """Tile sizes of the routed experts' kernels: data, chosen by measurement.
 
 Per range of rows the candidates of each kernel, the one in use first;
-`tests/bench/stock_experts.py` times them all. What limits the choice: a
-program's weight tile is `rows` x `columns` / 2 bytes per stage, and about 32 KB per multiprocessor must be in flight to fill HBM; a row of the tile belongs
-to one warp, 16 rows at least; four warps and 64 rows select the warp-group MMA.
+`tests/bench/stock_experts.py` times them all. What limits the choice: a program's weight tile is
+`rows` x `columns` / 2 bytes per stage, and about 32 KB per multiprocessor must be in flight to
+fill HBM; 16 rows at least belong to one warp; up to 8 tokens take the narrowest MMA, more tokens
+with four warps and 64 rows the warp-group MMA.
 """
 
 from dataclasses import dataclass

@@ -78,7 +78,7 @@ def serve(
             again = error
         return Served([*map(tuple, released)], engine.unfinished(), failure, again, kept)
 
-    exchanges = exchanges_of(tiny(), TP, 1, 64, torch.float32, LIMIT_S)
+    exchanges = exchanges_of(tiny(), TP, 1, 64, torch.float32, limit_s=LIMIT_S)
     return LocalGroup(exchanges, faults).run(one_rank)
 
 

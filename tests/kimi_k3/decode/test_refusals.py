@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One test per refusal cell of the manifest, and one per feature that it refuses.
 
-`test_refuses[REGION-BOUND-VALUE]` asks the gate about the server just past one bound, and about
-the nearest one inside. The cells are those that `fasttrack` derives from the manifest.
+`test_refuses[REGION-BOUND-VALUE]` asks about the point just past one bound, and about the nearest
+one inside. Past a bound that holds for all steps of a server the gate refuses the start; past a
+bound of single steps the planner leaves the step to the stock path, and `scope explain` says why.
+The cells are those that `fasttrack` derives from the manifest.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +21,10 @@ from fasttrack.manifest.points import witness_points
 from fasttrack.vocabulary import Kind
 from fasttrack.workspace import open_workspace
 from kimi_k3.decode.deployment import Features
-from kimi_k3.decode.scope import Refused, admit, question_of
+from kimi_k3.decode.plan import Fallback, Plan, Planner, Reason, RowCounts
+from kimi_k3.decode.scope import Refused, admit, largest_step
+from kimi_k3.step import Group, StepShape
+from kimi_k3.step import Kind as StepKind
 
 from .deployments import SOUND, at, open_gate, todays_gate
 
@@ -32,6 +37,13 @@ MANIFEST = WORKSPACE.manifest("kimi-k3-decode")
 REGIONS = {region.id: region for region in MANIFEST.scope}
 CELLS = witness_points(MANIFEST, Kind.REFUSAL, WORKSPACE.config.policy.hardware, {})
 FORMATS = ("weights", "activations", "kv_cache", "conv_state", "recurrent_state")
+OF_A_STEP = {
+    "requests.min": Reason.REQUESTS,
+    "requests.max": Reason.REQUESTS,
+    "rows_max": Reason.ROWS,
+    "context_max": Reason.CONTEXT,
+}
+"""Bounds of single steps, and why the planner then declines."""
 NEXT_TO = {"requests.min": "requests", "requests.max": "requests", "context_max": "context"}
 """Axes of the bounds that are not named like their axis."""
 
@@ -97,13 +109,26 @@ def nearest_inside(cell: Cell) -> dict[str, Any]:
     return values
 
 
+def planned(region: str, values: Mapping[str, Any]) -> Plan | Fallback:
+    """What the planner says to a step of that many requests, tokens and context."""
+    requests, draft = int(values["requests"]), int(values["draft_tokens"])
+    rows = RowCounts(graph_sizes=(requests * (1 + draft),))
+    group = Group(StepKind.WINDOW, requests, 1 + draft)
+    return Planner(REGIONS[region], rows, draft).plan(StepShape((group,), int(values["context"])))
+
+
 @pytest.mark.parametrize("cell", CELLS, ids=cell_id)
 def test_refuses(cell: Cell) -> None:
     deployment, expected = at(cell.values), words(cell)
-    answers = {a.region: a for a in open_gate().answers(question_of(deployment))}
+    answers = {a.region: a for a in open_gate().answers(largest_step(deployment))}
     answer = answers[cell.region]
     assert [*answer.outside, *answer.below] == expected
 
+    bound = str(cell.values["bound"])
+    if bound in OF_A_STEP:
+        assert planned(cell.region, cell.values) == Fallback(OF_A_STEP[bound])
+        assert isinstance(planned(cell.region, nearest_inside(cell)), Plan)
+        return
     for gate in (open_gate(), todays_gate()):
         with pytest.raises(Refused) as caught:
             admit(deployment, gate)

@@ -20,7 +20,7 @@ from kimi_k3.config import full, mini, tiny16
 from kimi_k3.decode.deployment import Deployment, Features, Formats
 from kimi_k3.decode.nvlink import NvlinkDomain
 from kimi_k3.decode.packaged import packaged_manifest, packaged_policy
-from kimi_k3.decode.scope import Gate, Refused, admit
+from kimi_k3.decode.scope import Gate, Refused, admit, largest_step
 
 from .deployments import DOMAIN, SOUND, SPECIALISED, VIRTUAL, open_gate, todays_gate
 
@@ -173,9 +173,7 @@ def test_every_reason_is_given_not_only_the_first() -> None:
                 SOUND,
                 config=mini(),
                 dcp=3,
-                max_requests=65,
                 draft_tokens=8,
-                max_context=2**21,
                 graph_mode="eager",
                 formats=Formats("int4", "fp16", "int8", "fp32", "bf16"),
                 features=replace(Features.absent(), lora=True, sleep_mode=None),
@@ -185,12 +183,23 @@ def test_every_reason_is_given_not_only_the_first() -> None:
         )
     )
     for words in (
-        *("dcp 3 is", "draft 8 is", "65 requests are", "585 rows exceed", "2097152 tokens"),
+        *("dcp 3 is", "draft 8 is"),
         *("weights int4", "activations fp16", "kv_cache int8", "conv_state fp32"),
         *("recurrent_state bf16", "graph_mode eager", "lora is on", "whether sleep_mode is on"),
         *("not the published Kimi K3", "the NVLink domain of ranks 15", "gb300: declared, never"),
     ):
         assert words in said, words
+
+
+def test_a_server_larger_than_a_region_starts_and_says_which_steps_run_on_auto() -> None:
+    admission = admit(replace(SOUND, max_requests=256, max_context=2**21), open_gate())
+    assert admission.region is not None
+    assert admission.notes == (
+        "steps of more than 8 requests run on auto; this server takes up to 256",
+        "steps with a request longer than 1048576 tokens run on auto; this server takes up to "
+        "2097152",
+    )
+    assert admit(SOUND, open_gate()).notes == ()
 
 
 def test_each_region_has_one_line_and_names_what_it_lists() -> None:
@@ -268,7 +277,7 @@ def test_virtual_ranks_with_the_shapes_of_the_model_have_one_note() -> None:
     graph_mode=st.sampled_from(["eager", "piecewise", "full"]),
     virtual=st.booleans(),
 )
-def test_the_gate_admits_exactly_the_product_cut_by_rows(
+def test_the_gate_admits_exactly_the_product_and_a_step_of_it_the_part_cut_by_rows(
     tp: int,
     dcp: int,
     requests: int,
@@ -297,18 +306,14 @@ def test_the_gate_admits_exactly_the_product_cut_by_rows(
         ("cpu", True): ({1, 2, 4, 8, 16}, 4096, "eager"),
     }
     tps, longest, mode = places.get((hardware, virtual), (set(), 0, ""))
-    inside = (
-        tp in tps
-        and dcp in {1, tp}
-        and draft <= 7
-        and requests * (1 + draft) <= 64
-        and context <= longest
-        and graph_mode == mode
-    )
+    inside = tp in tps and dcp in {1, tp} and draft <= 7 and graph_mode == mode
     if inside:
         region = admit(deployment, open_gate()).region
         assert region is not None
         assert (region.ranks is Ranks.VIRTUAL, region.tensor_parallel) == (virtual, (tp,))
+        answers = open_gate().answers(largest_step(deployment))
+        fits = requests * (1 + draft) <= 64 and context <= longest
+        assert any(answer.admits for answer in answers) == fits
     else:
         assert reasons(deployment)
 
