@@ -8,6 +8,7 @@ import torch
 
 from kimi_k3.reference.kda import conv_silu
 from kimi_k3.stock.cuda.conv import TOKENS, Convolution, conv_prefill, conv_window
+from kimi_k3.stock.cuda.decay import Decay
 from tests.gpu.oracle import (
     BF16_UNIT,
     DEVICE,
@@ -78,6 +79,15 @@ def build(case: Case, inputs: Inputs, poison: float) -> Convolution:
     )
 
 
+def decay_of(t: Convolution) -> Decay:
+    """Operands of a decay for the rows of `t`, dead rows included; f is a column block."""
+    _, m, w = t.out.shape
+    inputs = Inputs(torch.Generator().manual_seed(m + w))
+    f = inputs.normal(m, 8 + 24)[:, 8:]
+    f[(t.lengths == 0).repeat_interleave(t.rows)] = float("nan")
+    return Decay(poisoned(float("nan"), m, w), f, inputs.normal(w, 24, scale=0.2))
+
+
 def taps_of(t: Convolution, state: torch.Tensor, *, prefill: bool) -> torch.Tensor:
     """[R, 3 W, width - 1] inputs before each request's first new token; zeros for padding."""
     taps = torch.zeros(len(t.lengths), state.shape[1], WIDTH - 1, dtype=torch.float64)
@@ -98,7 +108,18 @@ def check(t: Convolution, *, prefill: bool) -> None:
     fresh = wide(t.qkv)
     fresh[dead_rows] = 0
     fresh = fresh.unflatten(0, (-1, t.rows))  # [R, q, 3 W]
-    (conv_prefill if prefill else conv_window)(t)
+    decay = decay_of(t)
+    if prefill:
+        conv_prefill(t)
+    else:
+        conv_window(t, decay)
+        raw = wide(decay.f) @ wide(decay.weight).T
+        size = wide(decay.f).abs() @ wide(decay.weight).abs().T
+        raw[dead_rows], size[dead_rows] = 0, 0
+        # A tree over D products in FP32, and one rounding.
+        bound = BF16_UNIT * raw.abs() + decay.f.shape[1] * FP32_UNIT * size + LEAST_NORMAL
+        assert_within(decay.raw, raw, bound)
+        assert (decay.raw[dead_rows] == 0).all()
 
     got = torch.cat(list(t.out), 1)  # [M, 3 W]
     exact = conv_silu(taps, fresh, wide(t.weight)).flatten(0, 1)
@@ -200,7 +221,7 @@ def test_a_window_longer_than_the_state_keeps_is_refused() -> None:
     for poison, inputs in attempts(1):
         t = build(Case(1, 4, 16, 1, draft=2), inputs, poison)
         with pytest.raises(ValueError, match="4 rows in a state of 5 inputs"):
-            conv_window(t)
+            conv_window(t, decay_of(t))
 
 
 def test_operands_that_do_not_fit_are_refused() -> None:

@@ -13,8 +13,10 @@ from tests.gpu.oracle import (
     ON_GPU,
     ROWS,
     Inputs,
+    assert_same,
     assert_within,
     attempts,
+    bf16,
     poisoned,
     wide,
 )
@@ -117,3 +119,34 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="of 8"):
         route(torch.zeros(1, 2, dtype=torch.int32), torch.zeros(1, 3), torch.zeros(1, 8),
               torch.zeros(8), scaling=1.0)  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [3584 if ON_GPU else 512, 96, 64])
+def test_the_latent_is_rounded_on_the_way(width: int) -> None:
+    for poison, inputs in attempts(width):
+        front = inputs.normal(3, 40 + width, dtype=torch.float32)
+        ids = torch.full((3, 4), -7, dtype=torch.int32, device=DEVICE)
+        weights = poisoned(poison, 3, 4, dtype=torch.float32)
+        latent = poisoned(poison, 3, width)
+        bias = inputs.normal(40, dtype=torch.float32)
+        route(
+            ids,
+            weights,
+            front[:, :40],
+            bias,
+            scaling=1.0,
+            latent=front[:, 40:],
+            latent_out=latent,
+        )
+        assert_same(latent, bf16(front[:, 40:].contiguous()))
+        assert (
+            ids.cpu().tolist() == pick(exact_sigmoid(front[:, :40].cpu()) + bias.cpu(), 4).tolist()
+        )
+
+
+def test_a_latent_without_room_is_refused() -> None:
+    for _, inputs in attempts(3):
+        logits = inputs.normal(2, 8, dtype=torch.float32)
+        ids = torch.zeros(2, 2, dtype=torch.int32, device=DEVICE)
+        with pytest.raises(ValueError, match="nowhere to store it"):
+            route(ids, ids.float(), logits, logits[0], scaling=1.0, latent=logits)

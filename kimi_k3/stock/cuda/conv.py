@@ -12,6 +12,8 @@ import torch
 import triton
 import triton.language as tl
 
+from kimi_k3.stock.cuda.decay import Decay, raw_decay
+
 CHANNELS = 128
 """Channels of one program."""
 TOKENS = 32
@@ -75,27 +77,45 @@ class Convolution:
         return self.out.shape[1] // len(self.lengths)
 
 
-def conv_window(t: Convolution) -> None:
-    """The convolution and SiLU of windows; advances the state (spec 2.4).
+def conv_window(t: Convolution, decay: Decay) -> None:
+    """The convolution and SiLU of windows, which advances the state (spec 2.4), and the decay.
 
         seen  = state[slot, :, accepted - 1 : accepted + width - 2], then the new inputs
         out_i = bf16(silu(sum_j weight_j seen[i + j]))         FP32, first to last
         state[slot, :, : width - 2 + q] = seen[1:]             q = t.rows
+        raw   = bf16(f W_fb^T)                                 see `Decay`
 
-    Rounded is `conv_out`. Padding gives zeros whatever its rows hold, and its window stays. Moves
-    2 x 3 W BF16 values per row and (2 width - 3 + q) 3 W of state per request. No host read, no
-    allocation. Compiled for each q.
+    Rounded are `conv_out` and `raw_decay`. The decay shares the launch because it is as small: its
+    programs run beside those of the convolution. Padding gives zeros whatever its rows hold, and
+    its window stays. Moves 2 x 3 W BF16 values per row and (2 width - 3 + q) 3 W of state per
+    request, and the weights of the decay once per request. No host read, no allocation. Compiled
+    for each q.
 
     Args:
         t: the operands.
+        decay: operands of the decay for the same rows.
 
     Raises:
-        ValueError: the state has no room for the window.
+        ValueError: the state has no room for the window, or the decay is of other rows.
     """
     width, kept = t.weight.shape[1], t.state.shape[2]
     if width - 2 + t.rows > kept:
         raise ValueError(f"a window of {t.rows} rows in a state of {kept} inputs per channel")
-    _launch(_conv_window, t, len(t.lengths))
+    if decay.raw.shape != t.out.shape[1:]:
+        raise ValueError(f"a decay of {tuple(decay.raw.shape)}; want {tuple(t.out.shape[1:])}")
+    rank = decay.weight.shape[1]
+    _launch(
+        _conv_window,
+        t,
+        len(t.lengths),
+        parts=4,
+        raw=decay.raw,
+        f=decay.f,
+        f_weight=decay.weight,
+        f_stride=decay.f.stride(0),
+        rank=rank,
+        rank_block=triton.next_power_of_2(rank),
+    )
 
 
 def conv_prefill(t: Convolution) -> None:
@@ -107,13 +127,21 @@ def conv_prefill(t: Convolution) -> None:
     Args:
         t: the operands.
     """
-    _launch(_conv_prefill, t, len(t.lengths) * triton.cdiv(t.rows, TOKENS), tokens=TOKENS)
+    tiles = len(t.lengths) * triton.cdiv(t.rows, TOKENS)
+    _launch(_conv_prefill, t, tiles, parts=3, tokens=TOKENS)
 
 
-def _launch(kernel: "triton.JITFunction", t: Convolution, tiles: int, **constants: int) -> None:
+def _launch(
+    kernel: "triton.JITFunction",
+    t: Convolution,
+    tiles: int,
+    *,
+    parts: int,
+    **more: int | torch.Tensor,
+) -> None:
     w, betas = t.out.shape[2], t.beta.shape[1]
     block = min(CHANNELS, triton.next_power_of_2(w))
-    kernel[(tiles, 3 * triton.cdiv(w, block))](
+    kernel[(tiles, parts * triton.cdiv(w, block))](
         t.out,
         t.beta,
         t.qkv,
@@ -136,7 +164,7 @@ def _launch(kernel: "triton.JITFunction", t: Convolution, tiles: int, **constant
         beta_block=triton.next_power_of_2(betas),
         block=block,
         num_warps=max(block // 32, 1),
-        **constants,
+        **more,
     )
 
 
@@ -163,12 +191,25 @@ def _conv_window(
     betas: tl.constexpr,
     beta_block: tl.constexpr,
     block: tl.constexpr,
+    raw,
+    f,
+    f_weight,
+    f_stride,
+    rank: tl.constexpr,
+    rank_block: tl.constexpr,
 ):
     request = tl.program_id(0).to(tl.int64)
     slot = tl.load(slots + request * slots_stride).to(tl.int64)
     alive = (slot > 0) & (tl.load(lengths + request) > 0)
-    start = tl.load(accepted + request, alive, other=1) - 1
     part, channel, inside = _channels(w, block)
+    if part == 3:  # behind q, k and v
+        first = request * rows
+        raw_decay(
+            raw + first * w, f + first * f_stride, f_weight, f_stride, channel, inside, alive,
+            rows, w, rank, rank_block,
+        )  # fmt: skip
+        return
+    start = tl.load(accepted + request, alive, other=1) - 1
     live = inside & alive
     column = part * w + channel
     line = state + slot * slot_stride + column * kept

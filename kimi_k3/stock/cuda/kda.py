@@ -13,6 +13,7 @@ from kimi_k3.config import K3Config
 from kimi_k3.packed import PackedKda
 from kimi_k3.reference.state import KdaState
 from kimi_k3.stock.cuda.conv import Convolution, conv_prefill, conv_window
+from kimi_k3.stock.cuda.decay import Decay
 from kimi_k3.stock.cuda.gated_norm import gated_norm
 from kimi_k3.stock.cuda.prepared import Part
 
@@ -36,14 +37,15 @@ def window(
         out: [M, W] BF16, written; zero for padding.
     """
     conv = _convolution(config, w, projected, state, part)
-    conv_window(conv)
+    raw = projected.new_empty(conv.out.shape[1:])  # [M, W]
+    conv_window(conv, Decay(raw, _first_factor(config, w, projected), w.f_b_proj))
     q, k, v = _heads(config, conv.out)
     o = torch.empty_like(v)
     fused_recurrent_kda_fwd(
         q=q,
         k=k,
         v=v,
-        g=_raw_decay(config, w, projected),
+        g=raw.view_as(k),
         beta=conv.beta[None],
         A_log=w.a_log,
         dt_bias=w.dt_bias,
@@ -83,7 +85,7 @@ def prefill(
         q,
         k,
         v,
-        _raw_decay(config, w, projected)[0].unflatten(0, by_request),
+        (_first_factor(config, w, projected) @ w.f_b_proj.T).view_as(k),
         conv.beta.unflatten(0, by_request),
         A_log=w.a_log,
         dt_bias=w.dt_bias,
@@ -125,11 +127,10 @@ def _heads(config: K3Config, qkv: torch.Tensor) -> list[torch.Tensor]:
     return [part.unflatten(1, (-1, config.kda_head_dim))[None] for part in qkv]
 
 
-def _raw_decay(config: K3Config, w: PackedKda, projected: torch.Tensor) -> torch.Tensor:
-    """The decay logits [1, M, h, d], before dt_bias."""
-    width, d = len(w.dt_bias), config.kda_head_dim
-    f = projected[:, 4 * width : 4 * width + d]  # [M, D]
-    return (f @ w.f_b_proj.T).unflatten(1, (-1, d))[None]
+def _first_factor(config: K3Config, w: PackedKda, projected: torch.Tensor) -> torch.Tensor:
+    """The f [M, D] of the projected rows: the decay's logits are f W_fb^T."""
+    start = 4 * len(w.dt_bias)
+    return projected[:, start : start + config.kda_head_dim]
 
 
 def _finish(

@@ -32,6 +32,8 @@ def route(
     *,
     scaling: float,
     normalize: bool = True,
+    latent: torch.Tensor | None = None,
+    latent_out: torch.Tensor | None = None,
 ) -> None:
     """The k best experts of each row, best first, and their weights.
 
@@ -51,10 +53,18 @@ def route(
         bias: [E] FP32.
         scaling: factor of the weights.
         normalize: whether the weights are divided by the sum of the picked scores.
+        latent: [M, L] FP32 to be rounded on the way (`latent`): it comes out of the same product as
+            the logits, which must not be rounded. None leaves it out.
+        latent_out: [M, L] BF16, written when `latent` is given.
 
     Raises:
         ValueError: shapes that do not fit, or more than 32 experts to pick.
     """
+    if latent is not None and (
+        latent_out is None or latent.shape != latent_out.shape or latent.stride(1) != 1
+    ):
+        raise ValueError(f"a latent of {tuple(latent.shape)} to round, and nowhere to store it")
+    width = 0 if latent is None else latent.shape[1]
     rows, experts = logits.shape
     picks = ids.shape[1]
     fits = ids.shape == weights.shape == (rows, picks) and bias.shape == (experts,)
@@ -69,6 +79,9 @@ def route(
         logits,
         bias,
         logits.stride(0),
+        latent,
+        latent_out,
+        0 if latent is None else latent.stride(0),
         scaling=scaling,
         normalize=normalize,
         experts=experts,
@@ -76,6 +89,8 @@ def route(
         rounds=triton.next_power_of_2(picks),
         groups=warps,
         chunks=triton.next_power_of_2(triton.cdiv(experts, warps * 32 * 4)),
+        latent_width=width,
+        latent_block=triton.next_power_of_2(width) if width else 1,
         num_warps=warps,
     )
 
@@ -87,6 +102,9 @@ def _route(
     logits,
     bias,
     logits_stride,
+    latent,
+    latent_out,
+    latent_stride,
     scaling: tl.constexpr,
     normalize: tl.constexpr,
     experts: tl.constexpr,
@@ -94,8 +112,15 @@ def _route(
     rounds: tl.constexpr,
     groups: tl.constexpr,
     chunks: tl.constexpr,
+    latent_width: tl.constexpr,
+    latent_block: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
+    if latent_width > 0:
+        column = tl.arange(0, latent_block)
+        wide = tl.load(latent + row * latent_stride + column, column < latent_width)
+        target = latent_out + row * latent_width + column
+        tl.store(target, wide.to(tl.bfloat16), column < latent_width)
     expert = _experts(groups, chunks)  # [lane, group, chunk, vector]
     known = expert < experts
     logit = tl.load(logits + row * logits_stride + expert, known, other=0.0)
