@@ -4,6 +4,8 @@
 Both round at the same points, so they differ by the order of sums and by the last bits of exp and
 tanh: a few BF16 steps per operation. `near` allows the distance that the plain path itself has from
 the exact model, which is made of as many roundings.
+
+One configuration: the first prefill of each tunes fla-core's chunked kernels for a minute.
 """
 
 from dataclasses import dataclass, replace
@@ -11,7 +13,7 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from kimi_k3.config import K3Config, mini, tiny
+from kimi_k3.config import K3Config, mini
 from kimi_k3.packed import PackedModel, pack
 from kimi_k3.random_init import random_weights
 from kimi_k3.reference.context import Context
@@ -29,7 +31,6 @@ COLUMNS = 1 + DRAFT
 PAGES_EACH = 12
 PAGE = 16
 REQUESTS = 4
-CONFIGS = {"mini": mini, "tiny": tiny}
 
 
 def moved(model: PackedModel) -> PackedModel:
@@ -162,9 +163,8 @@ def live(step: Step, out: StepOutput) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("fp8", [False, True])
-@pytest.mark.parametrize("name", CONFIGS)
-def test_every_step_is_as_near_to_the_exact_model_as_plain_pytorch_is(name: str, fp8: bool) -> None:
-    config = CONFIGS[name]()
+def test_every_step_is_as_near_to_the_exact_model_as_plain_pytorch_is(fp8: bool) -> None:
+    config = mini()
     weights = untied(config)
     sides = (
         fused(config, weights, fp8=fp8),

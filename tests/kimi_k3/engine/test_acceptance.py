@@ -198,6 +198,18 @@ def test_the_statistic_finds_a_replacement_that_ignores_the_draft(
     assert chi_square(Sampling(1.0), lambda own: speculate(Drawn(), own)) > 6
 
 
+def test_what_replaces_a_draft_does_not_depend_on_why_it_fell() -> None:
+    """One draw for both decisions would never replace token 0 by token 1, whose share is first."""
+    q = np.array([0.93, *[0.01] * 7])
+    counts: Counter[tuple[int, ...]] = Counter()
+    for seed in range(1000):
+        sampling = Sampling(1.0, seed=seed)
+        drafted = choose(q, float(uniforms(seed, Stream.DRAFT, 5, 1)[0]))
+        own = window([[0.0] * 8] * 2, Draft((drafted,), q[None]), sampling, position=5)
+        counts[RejectionSampling().judge(own).tokens[:1]] += 1
+    assert deviation(counts, {(token,): 1 / 8 for token in range(8)}) < 3.5
+
+
 @given(seed=st.integers(0, 2**64 - 1), temperature=st.sampled_from([0.0, 0.5, 1.5]))
 def test_drafts_that_were_not_drawn_change_no_token(seed: int, temperature: float) -> None:
     sampling = Sampling(temperature, seed=seed)
