@@ -36,9 +36,10 @@ def generated() -> Mapping[str, str]:
             "docs/scope.md": scope_page(workspace.manifests, workspace.config.policy),
             "THIRD_PARTY.md": third_party_page(),
             "docs/performance.md": filled(
-                "docs/performance.md", performance_table(record("docs/performance.json"))
+                "docs/performance.md", {"table": performance_table(record("docs/performance.json"))}
             ),
-            "docs/backtest.md": filled("docs/backtest.md", backtest_page(rates, judged)),
+            "docs/stock.md": filled("docs/stock.md", stock_tables(record("docs/stock-layers.json"))),
+            "docs/backtest.md": filled("docs/backtest.md", {"table": backtest_page(rates, judged)}),
             "fasttrack/rules/false_alarms.json": json.dumps(sentences, indent=1) + "\n",
         }
     )
@@ -81,12 +82,14 @@ def record(path: str) -> dict[str, Any]:
     return found
 
 
-def filled(path: str, table: str) -> str:
-    """A page as it is, with what stands between its marks made anew."""
+def filled(path: str, tables: Mapping[str, str]) -> str:
+    """A page as it is, with what stands between the marks of each table made anew."""
     text = (ROOT / path).read_text("utf-8")
-    start, end = "<!-- generated: table -->\n", "<!-- end -->"
-    before, _, rest = text.partition(start)
-    return f"{before}{start}{table}{end}{rest.partition(end)[2]}"
+    for name, table in tables.items():
+        start, end = f"<!-- generated: {name} -->\n", "<!-- end -->"
+        before, _, rest = text.partition(start)
+        text = f"{before}{start}{table}{end}{rest.partition(end)[2]}"
+    return text
 
 
 def performance_table(measured: Mapping[str, Any]) -> str:
@@ -113,6 +116,49 @@ def performance_table(measured: Mapping[str, Any]) -> str:
         ]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines) + "\n"
+
+
+def stock_tables(measured: Mapping[str, Any]) -> dict[str, str]:
+    """What `python -m tests.bench.stock` measured: layers, one trace, single operations."""
+    machine = measured["machine"]
+    where = (
+        f"{machine['gpu']}, copy {machine['copy_tb_s']:.2f} TB/s, PyTorch {machine['torch']}, CUDA "
+        f"{machine['cuda']}; {measured['replays']} replays of {measured['layers_in_a_graph']} layers, "
+        f"{measured['saved_blocks']} saved blocks, contexts of {measured['context']} tokens."
+    )
+    layers = [
+        "| layer | TP | rows | GPU operations | median us | 10 to 90 % | floor us |",
+        "|---|---|---|---|---|---|---|",
+        *(
+            f"| {row['kind']} | {row['tp']} | {row['rows']} | {row['operations']:.0f} | "
+            f"{row['median_us']:.1f} | {row['low_us']:.1f} to {row['high_us']:.1f} | "
+            f"{row['floor_us']:.1f} |"
+            for row in measured["rows"]
+        ),
+    ]
+    trace = [
+        "| GPU operation | us |",
+        "|---|---|",
+        *(
+            f"| `{kernel.removeprefix('void ').partition('<')[0][:48]}` | {us:.1f} |"
+            for kernel, us in measured["traces"]["kda+moe/tp8/m1"]
+        ),
+    ]
+    operations = [
+        "| operation | rows | us | plain call us | ratio | plain call earlier us | to that |",
+        "|---|---|---|---|---|---|---|",
+        *(
+            f"| {row['operation']} | {row['rows']} | {row['median_us']:.1f} | "
+            f"{row['baseline_us']:.1f} | {row['ratio']:.2f} | {row['earlier_us']:.1f} | "
+            f"{row['median_us'] / row['earlier_us']:.2f} |"
+            for row in measured["operations"]
+        ),
+    ]
+    return {
+        "layers": "\n".join([where, "", *layers]) + "\n",
+        "trace": "\n".join(trace) + "\n",
+        "operations": "\n".join(operations) + "\n",
+    }
 
 
 def package_name(requirement: str) -> str:

@@ -16,6 +16,7 @@ from itertools import groupby
 import torch
 
 from kimi_k3.engine.drafters import Draft
+from kimi_k3.engine.memory import PageLayout
 from kimi_k3.engine.metrics import StepKind
 from kimi_k3.engine.state import RequestState
 from kimi_k3.step import Group, Kind, Step, StepShape
@@ -78,15 +79,19 @@ class Batch:
         lengths = {len(part.tokens) for part in self.parts}
         return StepKind.DECODE if len(lengths) == 1 else StepKind.RAGGED
 
-    def step(self, columns: int, device: torch.device | str) -> Step:
+    def step(self, columns: int, layout: PageLayout, device: torch.device | str) -> Step:
         """The step's tensors, all int64.
+
+        The block table has room for the longest request of this step and no more: backends that
+        can not look at lengths work on all of its width.
 
         Args:
             columns: of `Step.slots`, 1 + draft.
+            layout: of the pages.
             device: where they go.
         """
         parts, requests = self.parts, len(self.parts) + self.null_requests
-        width = max(len(part.state.reserved.pages) for part in parts)
+        width = max(layout.pages(part.length) for part in parts)
         token_ids = [token for part in parts for token in part.tokens]
         token_ids += [0] * (self.null_requests * len(parts[-1].tokens))
         slots = torch.zeros(requests, columns, dtype=torch.long)
@@ -97,7 +102,8 @@ class Batch:
             room = part.state.reserved
             slots[row] = torch.tensor(room.slots)
             accepted[row] = part.state.accepted
-            block_table[row, : len(room.pages)] = torch.tensor(room.pages)
+            pages = room.pages[: layout.pages(part.length)]
+            block_table[row, : len(pages)] = torch.tensor(pages)
             lengths[row] = part.length
         rows = [torch.tensor(token_ids), slots, accepted, block_table, lengths]
         return Step(self._shape(), *(tensor.to(device) for tensor in rows))

@@ -146,7 +146,8 @@ class Engine:
 
     def _compute(self, batch: Batch) -> list[Verdict | None]:
         """Runs the step and judges its windows; None for a chunk that does not end its prompt."""
-        step = batch.step(self._options.window, self._options.device)
+        options = self._options
+        step = batch.step(options.window, options.layout, options.device)
         try:
             return self._judge(batch, self._logits(step))
         except BaseException as error:  # also an interrupt: the caches may be ahead

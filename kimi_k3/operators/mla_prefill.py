@@ -15,6 +15,7 @@ Rounding points: `projection`, `mla_normed`, `mla_query`, `mla_value`, `attn_out
 """
 
 import torch
+from torch.nn.functional import pad, scaled_dot_product_attention
 
 from kimi_k3.operators.linear import linear
 from kimi_k3.operators.mla import gated_output, held, insert, latents, read_rows
@@ -22,9 +23,6 @@ from kimi_k3.packed import PackedMla
 from kimi_k3.reference.context import Context
 from kimi_k3.reference.state import KvCache
 from kimi_k3.step import GroupTensors
-
-QUERIES = 64
-"""Queries that are scored at a time: the scores of all heads then stay in a cache."""
 
 
 def prefill(
@@ -95,22 +93,17 @@ def causal(
     Args:
         queries: [R, A, T, d] of the newest tokens, with the softmax scale in them.
         keys: [R, A, n, d], n at least the longest request.
-        values: [R, A, n, U].
+        values: [R, A, n, U], U at most d.
         lengths: [R] tokens of each request; what padding (0) gets is undefined.
 
     Returns:
         [R, A, T, U].
     """
-    tokens, room = queries.shape[2], keys.shape[2]
-    token = torch.arange(room, device=keys.device)  # [n]
-    first = lengths.long()[:, None] - tokens  # [R, 1] position of the first query
-    outs = []
-    for start in range(0, tokens, QUERIES):
-        stop = min(start + QUERIES, tokens)
-        visible = min(room, room - tokens + stop)  # no request is longer than `room`
-        last = first + torch.arange(start, stop, device=keys.device)  # [R, block]
-        hidden = token[:visible] > last[:, None, :, None]  # [R, 1, block, visible]
-        scores = queries[:, :, start:stop] @ keys[:, :, :visible].mT
-        p = torch.softmax(scores.masked_fill_(hidden, -torch.inf), dim=3)
-        outs.append(p @ values[:, :, :visible])
-    return torch.cat(outs, dim=2)
+    tokens, (room, d), width = queries.shape[2], keys.shape[2:], values.shape[3]
+    row = torch.arange(tokens, device=keys.device)
+    last = lengths.long()[:, None] - tokens + row  # [R, T] position of each query
+    seen = torch.arange(room, device=keys.device) <= last[:, None, :, None]  # [R, 1, T, n]
+    # The fused kernels want values as wide as keys; without them the scores would fill memory.
+    wide = pad(values, (0, d - width))  # [R, A, n, d]
+    out = scaled_dot_product_attention(queries, keys, wide, seen, scale=1.0)
+    return out[..., :width]

@@ -2,16 +2,17 @@
 """Tile sizes of the routed experts' kernels: data, chosen by measurement.
 
 Per range of rows the candidates of each kernel, the one in use first;
-`tests/bench/stock_experts.py` times them all. What limits the choice: a program's weight tile is
-`rows` x `columns` / 2 bytes per stage, and about 32 KB per multiprocessor must be in flight to
-fill HBM; 16 rows at least belong to one warp; up to 8 tokens take the narrowest MMA, more tokens
-with four warps and 64 rows the warp-group MMA.
+`tests/bench/stock_experts.py` times them all. What limits the choice: 16 rows at least belong to
+one warp; up to 8 tokens take the narrowest MMA, more tokens with four warps and 64 rows the
+warp-group MMA; about 32 KB of weights per multiprocessor must be in flight to fill HBM, in shared
+memory (`rows` x `columns` / 2 bytes per stage of a program) or, without it, in registers.
 """
 
 from dataclasses import dataclass
 
 LEAST_COLUMNS = 128
-"""32 of each of the 4 nibble positions. With 16, one MMA deep, Triton 3.6 adds each product of the
+"""32 of each of the 4 nibble positions, per slice. A lane's share of an operand is 4 consecutive
+columns twice over, 32 in all; given 16, Triton 3.6 reads them twice and adds each product of the
 narrow MMA twice: seen on an H200, and `tests/gpu` would show it again."""
 
 
@@ -20,21 +21,31 @@ class Tile:
     """Sizes of one program.
 
     Attributes:
-        rows: weight rows; for `gate_up` half of them are gate rows. A power of two, at least 16.
-        columns: columns of one iteration, a power of two, at least `LEAST_COLUMNS`.
+        rows: weight rows; for `gate_up` half of them are gate rows. A power of two, at least 16,
+            and if there are slices, at least 16 for each group.
+        columns: columns of one iteration, of all slices, a power of two, at least `LEAST_COLUMNS`
+            for each slice.
         warps: warps of a program.
-        stages: iterations in flight.
+        stages: iterations in flight; 2 or 3 if there are slices.
+        slices: how many warps share a row's columns, each loading its own weights straight into
+            registers; divides `warps`. 0 stages weights through shared memory for all warps.
     """
 
     rows: int
     columns: int
     warps: int
     stages: int
+    slices: int = 0
+
+    @property
+    def groups(self) -> int:
+        """Warps that differ in rows, 1 where weights are staged."""
+        return self.warps // self.slices if self.slices else 1
 
     def columns_for(self, depth: int) -> int:
         """Columns of one iteration over `depth`: `columns`, or less where that computes less."""
         sizes = [self.columns >> halvings for halvings in range(self.columns.bit_length())]
-        usable = [size for size in sizes if size >= LEAST_COLUMNS]
+        usable = [size for size in sizes if size >= LEAST_COLUMNS * max(self.slices, 1)]
         return min(usable, key=lambda size: (-(-depth // size) * size, -size))
 
 
@@ -60,71 +71,56 @@ TABLE = (
         most_rows=1,
         tokens=8,
         gate_up=(
-            Tile(rows=32, columns=256, warps=2, stages=4),
             Tile(rows=16, columns=256, warps=1, stages=4),
-            Tile(rows=32, columns=512, warps=2, stages=3),
-            Tile(rows=64, columns=256, warps=4, stages=4),
-            Tile(rows=16, columns=512, warps=1, stages=4),
-            Tile(rows=32, columns=256, warps=2, stages=6),
-            Tile(rows=16, columns=256, warps=1, stages=6),
-            Tile(rows=64, columns=512, warps=4, stages=3),
+            Tile(rows=32, columns=512, warps=4, stages=2, slices=4),
+            Tile(rows=16, columns=512, warps=4, stages=2, slices=4),
+            Tile(rows=32, columns=512, warps=4, stages=3, slices=4),
+            Tile(rows=16, columns=512, warps=4, stages=3, slices=4),
+            Tile(rows=32, columns=1024, warps=8, stages=2, slices=8),
+            Tile(rows=16, columns=256, warps=2, stages=3, slices=2),
         ),
         down=(
-            Tile(rows=64, columns=128, warps=4, stages=3),
-            Tile(rows=32, columns=128, warps=2, stages=3),
             Tile(rows=64, columns=128, warps=2, stages=3),
-            Tile(rows=128, columns=128, warps=4, stages=3),
-            Tile(rows=16, columns=128, warps=1, stages=3),
-            Tile(rows=32, columns=128, warps=2, stages=4),
-            Tile(rows=128, columns=128, warps=8, stages=3),
+            Tile(rows=16, columns=256, warps=1, stages=2, slices=1),
+            Tile(rows=32, columns=256, warps=2, stages=2, slices=1),
+            Tile(rows=32, columns=256, warps=1, stages=2, slices=1),
+            Tile(rows=64, columns=256, warps=4, stages=2, slices=1),
+            Tile(rows=64, columns=256, warps=4, stages=3, slices=1),
+            Tile(rows=128, columns=256, warps=4, stages=2, slices=1),
         ),
     ),
     Tiles(
         most_rows=16,
         tokens=8,
         gate_up=(
-            Tile(rows=32, columns=256, warps=2, stages=4),
-            Tile(rows=64, columns=256, warps=4, stages=4),
-            Tile(rows=64, columns=256, warps=4, stages=3),
-            Tile(rows=128, columns=128, warps=4, stages=4),
-            Tile(rows=64, columns=256, warps=2, stages=4),
-            Tile(rows=128, columns=256, warps=8, stages=3),
             Tile(rows=128, columns=256, warps=4, stages=3),
-            Tile(rows=32, columns=512, warps=2, stages=3),
-            Tile(rows=64, columns=512, warps=4, stages=3),
+            Tile(rows=64, columns=256, warps=4, stages=4),
+            Tile(rows=32, columns=512, warps=4, stages=2, slices=4),
+            Tile(rows=64, columns=256, warps=4, stages=2, slices=2),
+            Tile(rows=128, columns=128, warps=4, stages=2, slices=1),
         ),
         down=(
-            Tile(rows=64, columns=128, warps=4, stages=3),
-            Tile(rows=64, columns=128, warps=2, stages=3),
             Tile(rows=128, columns=128, warps=4, stages=3),
-            Tile(rows=128, columns=128, warps=8, stages=3),
-            Tile(rows=32, columns=128, warps=2, stages=3),
-            Tile(rows=256, columns=128, warps=8, stages=3),
-            Tile(rows=128, columns=128, warps=4, stages=4),
+            Tile(rows=64, columns=128, warps=2, stages=3),
+            Tile(rows=64, columns=256, warps=2, stages=2, slices=1),
+            Tile(rows=64, columns=256, warps=4, stages=2, slices=1),
+            Tile(rows=128, columns=256, warps=4, stages=2, slices=1),
         ),
     ),
     Tiles(
         most_rows=256,
         tokens=8,
         gate_up=(
-            Tile(rows=64, columns=256, warps=4, stages=4),
-            Tile(rows=32, columns=256, warps=2, stages=4),
-            Tile(rows=64, columns=256, warps=4, stages=3),
-            Tile(rows=128, columns=128, warps=4, stages=4),
-            Tile(rows=64, columns=256, warps=2, stages=4),
-            Tile(rows=128, columns=256, warps=8, stages=3),
             Tile(rows=128, columns=256, warps=4, stages=3),
-            Tile(rows=32, columns=512, warps=2, stages=3),
-            Tile(rows=64, columns=512, warps=4, stages=3),
+            Tile(rows=64, columns=256, warps=4, stages=4),
+            Tile(rows=32, columns=512, warps=4, stages=2, slices=4),
+            Tile(rows=64, columns=256, warps=4, stages=2, slices=2),
         ),
         down=(
-            Tile(rows=64, columns=128, warps=4, stages=3),
-            Tile(rows=64, columns=128, warps=2, stages=3),
             Tile(rows=128, columns=128, warps=4, stages=3),
-            Tile(rows=128, columns=128, warps=8, stages=3),
-            Tile(rows=32, columns=128, warps=2, stages=3),
-            Tile(rows=256, columns=128, warps=8, stages=3),
-            Tile(rows=128, columns=128, warps=4, stages=4),
+            Tile(rows=64, columns=128, warps=2, stages=3),
+            Tile(rows=64, columns=256, warps=2, stages=2, slices=1),
+            Tile(rows=128, columns=256, warps=4, stages=2, slices=1),
         ),
     ),
     Tiles(

@@ -16,7 +16,7 @@ for each pair p = row * k + slot with expert e; sums in FP32, the last one in sl
 | w2, its scales | [E, L, I/2], [E, L, I/32] | u8 |
 | hidden, rows, partial | [M k, I], [M k, L], [M, L] | BF16 |
 
-`expert_kernels` says how weights are decoded. `has_wide_scales` tells once, when weights are
+`expert_decode` says how weights are decoded, `expert_kernels` how they are multiplied. `has_wide_scales` tells once, when weights are
 loaded, whether they need its slower form.
 
 Rows of padding requests are never read (the plan has no block for them) and `weighted_sum` selects
@@ -93,6 +93,8 @@ def gate_up(
         TOKENS=plan.tokens,
         COLUMNS=tile.columns_for(z.shape[1]),
         STAGES=tile.stages,
+        GROUPS=tile.groups,
+        SLICES=tile.slices,
         PLANNED=plan.counts is not None,
         WIDE=wide,
         COMPILED=z.is_cuda,
@@ -141,6 +143,8 @@ def down(
         TOKENS=plan.tokens,
         COLUMNS=tile.columns_for(live),
         STAGES=tile.stages,
+        GROUPS=tile.groups,
+        SLICES=tile.slices,
         PLANNED=plan.counts is not None,
         WIDE=wide,
         COMPILED=hidden.is_cuda,

@@ -2,10 +2,12 @@
 """`docs/decode.md` does what it says, and its tables are those of the code."""
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 from kimi_k3.decode.deployment import Features
 from kimi_k3.decode.plan import BUCKETS, Reason
+from kimi_k3.decode.providers import Providers
 from tests.test_docs import ROOT, commands, run
 
 PAGE = "docs/decode.md"
@@ -41,3 +43,9 @@ def test_the_page_names_the_prepared_row_counts() -> None:
     last = BUCKETS[-1]
     large = ", ".join(map(str, BUCKETS[small:-1]))
     assert f"Prepared are 1 to {small}, {large} and {last} rows" in section("Which steps it takes")
+
+
+def test_the_page_lists_every_operator() -> None:
+    rows = re.findall(r"^\| (`.+`) \| ", section("How a planned step runs"), re.MULTILINE)
+    listed = [word for row in rows for word in re.findall(r"`(\w+)`", row)]
+    assert sorted(listed) == sorted(field.name for field in fields(Providers))

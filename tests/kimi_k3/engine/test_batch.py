@@ -6,7 +6,7 @@ import torch
 
 from kimi_k3.engine.batch import Part, arrange
 from kimi_k3.engine.drafters import Draft
-from kimi_k3.engine.memory import Reservation
+from kimi_k3.engine.memory import PageLayout, Reservation
 from kimi_k3.engine.metrics import StepKind
 from kimi_k3.engine.options import unpadded
 from kimi_k3.engine.request import Request
@@ -14,6 +14,9 @@ from kimi_k3.engine.state import RequestState
 from kimi_k3.step import Group, Kind
 
 PREFILL, WINDOW = Kind.PREFILL, Kind.WINDOW
+
+
+LAYOUT = PageLayout(page_size=8)
 
 
 def part(number: int, kind: Kind, rows: int, computed: int, pages: int = 2) -> Part:
@@ -39,7 +42,7 @@ def test_windows_come_first_then_prefills_each_ordered_by_rows() -> None:
     )
     assert [own.state.id for own in batch.parts] == [3, 1, 5, 4, 2, 6]
     assert batch.kind is StepKind.MIXED
-    step = batch.step(3, "cpu")
+    step = batch.step(3, LAYOUT, "cpu")
     assert step.shape.groups == (
         Group(WINDOW, 1, 1),
         Group(WINDOW, 2, 3),
@@ -55,13 +58,13 @@ def test_windows_come_first_then_prefills_each_ordered_by_rows() -> None:
     assert step.accepted.tolist() == [3, 1, 5, 4, 2, 6]
     assert step.lengths.tolist() == [11, 13, 15, 8, 4, 8]
     assert step.block_table.tolist() == [
-        [30, 31, 0, 0],
-        [10, 11, 0, 0],
-        [50, 51, 52, 53],
-        [40, 41, 0, 0],
-        [20, 21, 0, 0],
-        [60, 61, 0, 0],
-    ]
+        [30, 31],
+        [10, 11],
+        [50, 51],
+        [40, 0],
+        [20, 0],
+        [60, 0],
+    ]  # of what is reserved, as many pages as the tokens of the step need
     assert {tensor.dtype for tensor in (step.token_ids, step.slots, step.accepted)} == {torch.long}
     assert sum(own.logit_rows for own in batch.parts) == len(step.shape.logit_rows())
 
@@ -75,7 +78,7 @@ def test_windows_of_one_length_are_padded_with_requests_of_slot_0_and_length_0()
 
     batch = arrange([part(1, WINDOW, 2, 10), part(2, WINDOW, 2, 11)], padding)
     assert (batch.kind, batch.null_requests, asked) == (StepKind.DECODE, 2, [(2, 2)])
-    step = batch.step(3, "cpu")
+    step = batch.step(3, LAYOUT, "cpu")
     assert step.shape.groups == (Group(WINDOW, 4, 2),)
     assert step.token_ids.tolist() == [100, 101, 200, 201, 0, 0, 0, 0]
     assert step.slots.tolist()[2:] == [[0, 0, 0]] * 2
@@ -114,4 +117,4 @@ def test_only_a_window_or_the_end_of_a_prompt_yields_a_token() -> None:
 def test_a_request_that_waits_has_no_place_in_a_step() -> None:
     state = RequestState(4, Request((0,), 1), [0])
     with pytest.raises(ValueError, match="request 4 has no slots and no pages"):
-        arrange([Part(state, PREFILL, (0,))], unpadded).step(1, "cpu")
+        arrange([Part(state, PREFILL, (0,))], unpadded).step(1, LAYOUT, "cpu")
