@@ -26,7 +26,6 @@ from kimi_k3.stock.model import StockModel
 from kimi_k3.stock.torch_ops import TorchOps
 from kimi_k3.weights import ModelWeights
 
-CPU = torch.device("cpu")
 FLOOR_RULE_TP = 8
 """The tensor parallelism whose expert kernels scale their hidden rows by the floor rule."""
 
@@ -40,7 +39,6 @@ class Setup:
         options: the engine's settings.
         tp: ranks.
         fp8_cache: keep the KV cache in FP8 e4m3, else in the rounding's own format.
-        device: of weights and caches.
         rounding: of the stock path; None is the stock column of spec 2.8.
         planned_rounding: of planned steps; None is the specialised column for W4A16 experts.
     """
@@ -49,9 +47,13 @@ class Setup:
     options: EngineConfig
     tp: int = 1
     fp8_cache: bool = False
-    device: torch.device = CPU
     rounding: Rounding | None = None
     planned_rounding: Rounding | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """Of weights, caches and steps."""
+        return torch.device(self.options.device)
 
     @property
     def stock_rounding(self) -> Rounding:
@@ -124,7 +126,7 @@ class RankModel:
     def _graphed(self, context: Context) -> Backend:
         """The stock path on a GPU, its decode steps captured."""
         from kimi_k3.stock.cuda.graphs import GraphedModel  # noqa: PLC0415  (needs Triton)
-        from kimi_k3.stock.cuda.ops import CudaOps  # noqa: PLC0415
+        from kimi_k3.stock.cuda.ops import DECODE_ROWS, CudaOps  # noqa: PLC0415
 
         setup, options = self.setup, self.setup.options
         ops = CudaOps(context, self.weights)
@@ -133,10 +135,13 @@ class RankModel:
         graphed = GraphedModel(
             model, options.window, min(pages, options.pages), setup.config.max_positions
         )
-        sizes = {options.padding(live, 1) for live in range(1, options.max_requests + 1)}
-        widths = {1, options.window}
-        groups = [Group(Kind.WINDOW, size, width) for size in sorted(sizes) for width in widths]
-        graphed.capture(groups, setup.device)
+        steps = {
+            Group(Kind.WINDOW, options.padding(live, width), width)
+            for live in range(1, options.max_requests + 1)
+            for width in {1, options.window}
+        }
+        small = [step for step in steps if step.total <= DECODE_ROWS]
+        graphed.capture(sorted(small, key=lambda step: step.total), setup.device)
         return graphed
 
     def specialized(self, comm: DecodeCommunicator, planner: Planner) -> Executor:

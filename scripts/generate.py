@@ -38,7 +38,9 @@ def generated() -> Mapping[str, str]:
             "docs/performance.md": filled(
                 "docs/performance.md", {"table": performance_table(record("docs/performance.json"))}
             ),
-            "docs/stock.md": filled("docs/stock.md", stock_tables(record("docs/stock-layers.json"))),
+            "docs/stock.md": filled(
+                "docs/stock.md", stock_tables(record("docs/stock-layers.json"))
+            ),
             "docs/backtest.md": filled("docs/backtest.md", {"table": backtest_page(rates, judged)}),
             "fasttrack/rules/false_alarms.json": json.dumps(sentences, indent=1) + "\n",
         }
@@ -123,16 +125,16 @@ def stock_tables(measured: Mapping[str, Any]) -> dict[str, str]:
     machine = measured["machine"]
     where = (
         f"{machine['gpu']}, copy {machine['copy_tb_s']:.2f} TB/s, PyTorch {machine['torch']}, CUDA "
-        f"{machine['cuda']}; {measured['replays']} replays of {measured['layers_in_a_graph']} layers, "
-        f"{measured['saved_blocks']} saved blocks, contexts of {measured['context']} tokens."
+        f"{machine['cuda']}; {measured['replays']} replays of "
+        f"{measured['layers_in_a_graph']} layers, {measured['saved_blocks']} saved blocks, contexts of {measured['context']} tokens."
     )
     layers = [
-        "| layer | TP | rows | GPU operations | median us | 10 to 90 % | floor us |",
-        "|---|---|---|---|---|---|---|",
+        "| layer | TP | rows | GPU operations | median us | 10 to 90 % | floor us | divided floor us |",
+        "|---|---|---|---|---|---|---|---|",
         *(
             f"| {row['kind']} | {row['tp']} | {row['rows']} | {row['operations']:.0f} | "
             f"{row['median_us']:.1f} | {row['low_us']:.1f} to {row['high_us']:.1f} | "
-            f"{row['floor_us']:.1f} |"
+            f"{row['floor_us']:.1f} | {row['divided_floor_us']:.1f} |"
             for row in measured["rows"]
         ),
     ]

@@ -76,10 +76,12 @@ class Executor:
         run, (part,) = self.operators, step.parts()
         size = (step.shape.rows, self.config.num_blocks, self.config.hidden_size)
         blocks = torch.empty(size, dtype=self.compute, device=step.token_ids.device)
-        prefix, delta, saved, streams = run.embed(step.token_ids), None, 0, []
+        prefix, delta, saved, streams = run.embed(step.token_ids), None, 0, {}
+        kept = {index + 1 for index in self.aux_layers}  # what leaves a layer enters the next one
         for index, layer in enumerate(self.weights.layers):
             x, prefix = run.mix(layer.attention_mix, prefix, delta, blocks[:, :saved])
-            streams.append(prefix)
+            if index in kept:
+                streams[index] = prefix
             writes = self.config.writes_block(index)
             if writes:
                 blocks[:, saved] = prefix
@@ -94,7 +96,7 @@ class Executor:
             )
             delta = self._ffn(layer, y)
         hidden, prefix = run.mix(self.weights.final_mix, prefix, delta, blocks[:, :saved])
-        streams.append(prefix)
+        streams[len(self.weights.layers)] = prefix
         aux = tuple(streams[index + 1] for index in self.aux_layers)
         return StepOutput(hidden, aux, run.head(hidden))
 

@@ -43,19 +43,20 @@ class StockModel(Generic[P]):
 
     def step(self, step: Step) -> StepOutput:
         """See `kimi_k3.step.Backend`."""
-        ops, streams = self.ops, []
+        ops, streams = self.ops, {}
+        kept = {index + 1 for index in self.aux_layers}  # what leaves a layer enters the next one
         prepared = ops.prepare(step)
         stream = Residual(ops.embed(step.token_ids), (), ops.blocks(step.shape.rows), 0)
         for index, layer in enumerate(self.weights.layers):
             writes = self.config.writes_block(index)
             state = self.caches.layers[index]
             stream, entered = run_layer(ops, layer, stream, state, prepared, writes=writes)
-            streams.append(entered)
+            if index in kept:
+                streams[index] = entered
         hidden, prefix = ops.mix(self.weights.final_mix, stream, write=False)
-        streams.append(prefix)
+        streams[len(self.weights.layers)] = prefix
         wanted = step.shape.logit_rows()
         rows = hidden if len(wanted) == step.shape.rows else hidden[wanted]
-        # What leaves a layer is what enters the next one.
         aux = tuple(streams[index + 1] for index in self.aux_layers)
         return StepOutput(hidden, aux, ops.logits(rows))
 

@@ -5,7 +5,7 @@
 """
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 
@@ -33,6 +33,14 @@ class Residual:
     pending: tuple[torch.Tensor, ...]
     blocks: torch.Tensor
     saved: int
+
+
+@runtime_checkable
+class SumsAndNorms(Protocol):
+    """A communicator that can norm a sum in the operation that computes it."""
+
+    def all_reduce_norm(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+        """RMSNorm of the sum over ranks of `x` [M, W], with weight [W]."""
 
 
 class StockOps(Protocol[P]):

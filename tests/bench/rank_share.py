@@ -59,7 +59,7 @@ def attention_weights(s: Sharding, kind: str) -> PackedKda | PackedMla:
 
 
 def expert_weights(s: Sharding) -> ExpertWeights:
-    """Random codes; scales of 2^-7 keep the outputs near 1. Padding is zeros, as when loaded."""
+    """Random codes; scales around 2^-7 keep outputs near 1. Padding is zeros, as when loaded."""
     c = s.config
     latent, groups = c.routed_expert_hidden_size, c.latent_groups
 

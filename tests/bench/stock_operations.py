@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from fla.ops.kda import fused_recurrent_kda
 from fla.ops.kda.fused_recurrent import fused_recurrent_kda_fwd
 
 from tests.bench.graph_times import captured, replay_times
@@ -69,18 +68,16 @@ def product_pair(name: str, rows: int) -> tuple[torch.cuda.CUDAGraph, torch.cuda
 def recurrence_pair(
     heads: int, rows: int
 ) -> tuple[torch.cuda.CUDAGraph, torch.cuda.CUDAGraph, int]:
-    """Graphs of fla-core's recurrence on state slots in place, and on states in order."""
-    count, d = 8, 128
+    """Graphs of fla-core's recurrence on state slots in place, and from one state to another."""
+    d = 128
+    state_bytes = rows * heads * d * d * 4
+    count = max(8, -(-BYTES_ROTATED // state_bytes))
     q, k, v, g = (torch.randn(1, rows, heads, d, device=DEVICE).bfloat16() for _ in range(4))
     beta = torch.randn(1, rows, heads, device=DEVICE).bfloat16()
-    a_log, bias = torch.rand(heads, device=DEVICE), torch.randn(heads * d, device=DEVICE)
-    pool = torch.randn(1 + rows * count, heads, d, d, device=DEVICE)
-    slots = (torch.randperm(rows * count, device=DEVICE) + 1).int().view(count, rows, 1)
-    starts = torch.arange(rows + 1, device=DEVICE, dtype=torch.int32)
     accepted, out = torch.ones(rows, device=DEVICE, dtype=torch.int32), torch.empty_like(v)
     shared = {
-        "A_log": a_log,
-        "dt_bias": bias,
+        "A_log": torch.rand(heads, device=DEVICE),
+        "dt_bias": torch.randn(heads * d, device=DEVICE),
         "scale": d**-0.5,
         "state_v_first": True,
         "use_qk_l2norm_in_kernel": True,
@@ -88,6 +85,9 @@ def recurrence_pair(
         "use_beta_sigmoid_in_kernel": True,
         "lower_bound": -5.0,
     }
+    pool = torch.randn(1 + rows * count, heads, d, d, device=DEVICE)
+    slots = (torch.randperm(rows * count, device=DEVICE) + 1).int().view(count, rows, 1)
+    starts = torch.arange(rows + 1, device=DEVICE, dtype=torch.int32)
 
     def ours(own: torch.Tensor) -> object:
         return fused_recurrent_kda_fwd(
@@ -105,12 +105,22 @@ def recurrence_pair(
             **shared,
         )
 
-    by_request = [t.transpose(0, 1) for t in (q, k, v, g, beta)]
+    by_request = {
+        name: t.transpose(0, 1)
+        for name, t in {"q": q, "k": k, "v": v, "g": g, "beta": beta, "out": out}.items()
+    }
     states = [torch.randn(rows, heads, d, d, device=DEVICE) for _ in range(count)]
+    kept = []  # so that every final state has memory of its own
 
-    def plain(state: torch.Tensor) -> object:
-        return fused_recurrent_kda(
-            *by_request, initial_state=state, output_final_state=True, **shared
+    def plain(state: torch.Tensor) -> None:
+        kept.append(
+            fused_recurrent_kda_fwd(
+                initial_state=state,
+                inplace_final_state=False,
+                output_final_state=True,
+                **by_request,
+                **shared,
+            )
         )
 
     mine = captured([partial(ours, own) for own in slots])

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from kimi_k3.stock.cuda.expert_plan import ExpertPlan, plan_pairs, plan_sorted
-from kimi_k3.stock.cuda.expert_tiles import TABLE, Tile, Tiles, tiles_for
+from kimi_k3.stock.cuda.expert_tiles import LEAST_COLUMNS, TABLE, Tile, Tiles, tiles_for
 from kimi_k3.stock.cuda.experts import down, gate_up, has_wide_scales, weighted_sum
 from kimi_k3.weights import ExpertWeights
 from tests.gpu.packed_oracle import (
@@ -131,6 +131,62 @@ def test_every_candidate_computes_the_same_function(
     hidden, rows = compute(shape, w, plan, z, (first, second), wide)
     check_hidden(shape, w, ids, z, hidden)
     check_rows(shape, w, ids, hidden, rows)
+
+
+DEEP = Experts(width=32, live=32, latent=576, experts=4, k=2)
+HALF = Experts(width=256, live=192, latent=64, experts=4, k=2)
+DIRECT = {
+    "loop, then half a tile": Tile(rows=32, columns=128, warps=2, stages=3, slices=1),
+    "loop that ends inside a slice": Tile(rows=32, columns=256, warps=4, stages=2, slices=2),
+    "two tiles per slice, two groups": Tile(rows=64, columns=512, warps=4, stages=2, slices=2),
+    "no loop": Tile(rows=16, columns=256, warps=1, stages=3, slices=1),
+}
+
+
+@pytest.mark.parametrize("tile", DIRECT.values(), ids=DIRECT)
+@pytest.mark.parametrize("shape", [DEEP, HALF], ids=str)
+def test_direct_products_are_right_for_every_way_to_cut_the_columns(
+    shape: Experts, tile: Tile
+) -> None:
+    w, z = random_experts(shape, seed=7), normal(6, 1, shape.latent)
+    ids, plan_tiles = routing("random", 1, shape, seed=6), tiles_for(1)
+    plan = decode_plan(ids, int32([1]), 1, plan_tiles)
+    hidden, rows = compute(shape, w, plan, z, (tile, tile))
+    check_hidden(shape, w, ids, z, hidden)
+    check_rows(shape, w, ids, hidden, rows)
+
+
+ALL_TILES = sorted(
+    {tile for tiles in TABLE for tile in (*tiles.gate_up, *tiles.down)} | {*DIRECT.values()},
+    key=str,
+)
+
+
+@pytest.mark.parametrize("depth", [32, 64, 96, 192, 384, 3584])
+@pytest.mark.parametrize("tile", ALL_TILES, ids=str)
+def test_every_slice_of_an_iteration_has_the_columns_of_an_operand(tile: Tile, depth: int) -> None:
+    columns = tile.columns_for(depth)
+    assert tile.columns % columns == 0
+    assert columns >= LEAST_COLUMNS * max(tile.slices, 1)
+    assert tile.rows // tile.groups >= 16
+    assert tile.groups * max(tile.slices, 1) in (1, tile.warps)
+
+
+COLUMNS = [  # tile columns, slices, depth, columns of an iteration
+    (256, 0, 192, 256),
+    (256, 1, 192, 128),
+    (256, 1, 384, 128),
+    (256, 1, 3584, 256),
+    (256, 2, 384, 256),
+    (1024, 8, 3584, 1024),
+]
+
+
+@pytest.mark.parametrize(("columns", "slices", "depth", "right"), COLUMNS)
+def test_an_iteration_is_as_wide_as_computes_least(
+    columns: int, slices: int, depth: int, right: int
+) -> None:
+    assert Tile(64, columns, 8, 2, slices).columns_for(depth) == right
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

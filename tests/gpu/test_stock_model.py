@@ -31,6 +31,10 @@ COLUMNS = 1 + DRAFT
 PAGES_EACH = 12
 PAGE = 16
 REQUESTS = 4
+STATE_DISTANCE = 2.0**-5
+"""Of what a step writes, relative L2. Up to the last layer some 60 operations round to BF16, each
+by 2^-9 of a value at most and 2^-10 in the mean square; independent, they add up to 2^-7, and a
+factor of four is left for what norms and the experts' choice amplify."""
 
 
 def moved(model: PackedModel) -> PackedModel:
@@ -200,7 +204,9 @@ def test_states_and_pages_follow_plain_pytorch_and_nothing_else_is_written() -> 
         other.model.step(step)
         for a, b, old in zip(every(ours.caches), every(other.caches), before, strict=True):
             wrote, wanted = (a != old).flatten(1).any(1), (b != old).flatten(1).any(1)
-            assert not bool((wrote & ~wanted).any())
+            assert torch.equal(wrote, wanted)
+            if bool(wanted.any()):
+                assert off(a[wanted].float(), b[wanted].float()) <= STATE_DISTANCE
         follow(other.caches, ours.caches)
 
 

@@ -15,9 +15,11 @@ of 16 rows is one operand of four pairs of MMAs, and no register moves between l
 
 Triton spreads a load over lanes, then warps, then registers, in the order of the tile's axes after
 the contiguous one; so the axes here are written fastest first, and a permutation of them, which
-costs nothing, makes the operand. K's order is what the MMA's lanes hold then: of the words 4 t +
-2 u + v of a tile, u slowest, then t, then v. Groups are counted downwards (t is group 3 - t), for
-a scale must not look contiguous over lanes: it would be loaded 4 at a time by one of them.
+costs nothing, makes the operand. K's order must be the one in which the compiler's operands lie in
+lanes: of the words 4 t + 2 u + v of a tile u slowest, then t, then v; but t slowest where the
+compiler sees the scale's 8-bit load from the MMA, which is where no loop is between them (FLAT).
+Another order would be as right and slower. Groups are counted downwards (t is group 3 - t), for a
+scale must not look contiguous over lanes: it would be loaded 4 at a time by one of them.
 """
 
 import triton
@@ -28,7 +30,7 @@ from kimi_k3.stock.cuda.expert_decode import by_nibble, factors, multiply, pairs
 
 @triton.jit
 def direct_rows(ROWS: tl.constexpr, GROUPS: tl.constexpr, SLICES: tl.constexpr):
-    """Which of a program's rows the weight tile [.., g, batch, h, ..] holds, [1, 8, B, R / 8, 1]."""
+    """Which of a program's rows a tile of weights holds, [1, 8, B, R / 8, 1]."""
     own: tl.constexpr = ROWS // GROUPS
     g = tl.arange(0, 8)[None, :, None, None, None]
     batch = tl.arange(0, GROUPS * SLICES)[None, None, :, None, None]
@@ -102,11 +104,141 @@ def _add_nibble(
 
 
 @triton.jit
-def _by_word(per_group, ROWS: tl.constexpr, WORDS: tl.constexpr):
+def _by_word(per_group, ROWS: tl.constexpr, WORDS: tl.constexpr, FLAT: tl.constexpr):
     """[4, 8, B, H, C] values of groups as [B, ROWS, WORDS], in the words' order."""
-    v = per_group.permute(2, 3, 1, 4, 0)[:, :, :, :, None, :, None]  # [B, H, 8, C, 1, 4, 1]
-    v = tl.broadcast_to(v, (v.shape[0], v.shape[1], 8, v.shape[3], 2, 4, 2))
-    return v.reshape(v.shape[0], ROWS, WORDS)
+    v = per_group.permute(2, 3, 1, 4, 0)  # [B, H, 8, C, 4]
+    batch: tl.constexpr = v.shape[0]
+    h: tl.constexpr = v.shape[1]
+    tiles: tl.constexpr = v.shape[3]
+    if FLAT:
+        v = tl.broadcast_to(v[:, :, :, :, :, None, None], (batch, h, 8, tiles, 4, 2, 2))
+    else:
+        v = tl.broadcast_to(v[:, :, :, :, None, :, None], (batch, h, 8, tiles, 2, 4, 2))
+    return v.reshape(batch, ROWS, WORDS)
+
+
+@triton.jit
+def _half_tile(x_rows, word_rows, scale_rows, START: tl.constexpr):
+    """Words [8, 8, B, H, 1], scales [4, 8, B, H, 1] and x [8, 4, TOKENS, B, 2, 1] of 64 columns.
+
+    A lane has 2 words, t those of half a group.
+    """
+    word = tl.arange(0, 8)[:, None, None, None, None]
+    lane = tl.arange(0, 4)[:, None, None, None, None]
+    words = tl.load(word_rows + START // 8 + (3 - word // 2) * 2 + word % 2)
+    scale = tl.load(scale_rows + START // 32 + (3 - lane) // 2)
+    column = tl.arange(0, 8)[:, None, None, None, None, None]
+    lane = tl.arange(0, 4)[None, :, None, None, None, None]
+    batch = tl.arange(0, word_rows.shape[2])[None, None, None, :, None, None]
+    word = tl.arange(0, 2)[None, None, None, None, :, None]
+    at = x_rows[None, None, :, None, None, None] + START + (3 - lane) * 16 + word * 8 + column
+    return words, scale, tl.load(at + batch * 0)
+
+
+@triton.jit
+def _add_two_nibbles(
+    acc,
+    words,
+    narrow,
+    wide,
+    x,
+    y,
+    NIBBLE: tl.constexpr,
+    WIDE: tl.constexpr,
+    COMPILED: tl.constexpr,
+):
+    """`acc` plus the product of NIBBLE with `x` and the next one with `y`, one operand deep."""
+    batch: tl.constexpr = words.shape[0]
+    depth: tl.constexpr = 4 * words.shape[2]
+    w = tl.join(
+        pairs(words, narrow, wide, NIBBLE, WIDE, COMPILED),
+        pairs(words, narrow, wide, NIBBLE + 1, WIDE, COMPILED),
+    )  # [B, R, 8, 2, nibble]
+    w = w.reshape(batch, words.shape[1], 4, 2, 2, 2).permute(0, 1, 2, 5, 3, 4)
+    w = w.reshape(batch, words.shape[1], depth)  # t, nibble, 2, half
+    both = tl.join(x, y).permute(0, 1, 2, 5, 3, 4)  # [B, TOKENS, t, nibble, 2, half]
+    both = both.reshape(batch, x.shape[1], depth).permute(0, 2, 1)
+    return multiply(w, both, acc, COMPILED)
+
+
+@triton.jit
+def _add_half_tile(even, odd, words, scale, x, WIDE: tl.constexpr, COMPILED: tl.constexpr):
+    """Both sums plus the product over the 64 columns of `_half_tile`."""
+    batch: tl.constexpr = words.shape[2]
+    h: tl.constexpr = words.shape[3]
+    x = x.reshape(2, 2, 2, 4, x.shape[2], batch, 2).permute(5, 4, 3, 6, 0, 2, 1)
+    x0, x1, x2, x3 = by_nibble(x)
+    words = words.reshape(4, 2, 8, batch, h).permute(3, 4, 2, 0, 1).reshape(batch, h * 8, 8)
+    narrow, wide = factors(scale.reshape(4, 8, batch, h).permute(2, 3, 1, 0), WIDE)
+    narrow = tl.broadcast_to(narrow[:, :, :, :, None], (batch, h, 8, 4, 2))
+    narrow = narrow.reshape(batch, h * 8, 8)
+    wide = tl.broadcast_to(wide[:, :, :, :, None], (batch, h, 8, 4, 2)).reshape(batch, h * 8, 8)
+    even = _add_two_nibbles(even, words, narrow, wide, x0, x1, 0, WIDE, COMPILED)
+    odd = _add_two_nibbles(odd, words, narrow, wide, x2, x3, 2, WIDE, COMPILED)
+    return even, odd
+
+
+@triton.jit
+def _add_tiles(
+    even, odd, words, scale, x, FLAT: tl.constexpr, WIDE: tl.constexpr, COMPILED: tl.constexpr
+):
+    """Both sums plus the product over one iteration's columns."""
+    batch: tl.constexpr = words.shape[2]
+    h: tl.constexpr = words.shape[3]
+    tiles: tl.constexpr = words.shape[4]
+    x = x.reshape(2, 2, 2, 4, x.shape[2], batch, 2, 2, tiles)  # half, upper, lower, t, .., u, v, C
+    words = words.reshape(4, 2, 2, 8, batch, h, tiles)  # t, u, v, 8, B, R / 8, C
+    if FLAT:
+        x = x.permute(5, 4, 8, 3, 6, 7, 0, 2, 1)
+        words = words.permute(4, 5, 3, 6, 0, 1, 2)
+    else:
+        x = x.permute(5, 4, 8, 6, 3, 7, 0, 2, 1)
+        words = words.permute(4, 5, 3, 6, 1, 0, 2)
+    x0, x1, x2, x3 = by_nibble(x)
+    words = words.reshape(batch, h * 8, tiles * 16)
+    narrow, wide = factors(scale, WIDE)
+    narrow = _by_word(narrow, h * 8, tiles * 16, FLAT)
+    wide = _by_word(wide, h * 8, tiles * 16, FLAT)
+    even = _add_nibble(even, words, narrow, wide, x0, 0, WIDE, COMPILED)
+    odd = _add_nibble(odd, words, narrow, wide, x1, 1, WIDE, COMPILED)
+    even = _add_nibble(even, words, narrow, wide, x2, 2, WIDE, COMPILED)
+    odd = _add_nibble(odd, words, narrow, wide, x3, 3, WIDE, COMPILED)
+    return even, odd
+
+
+@triton.jit
+def _loop(
+    even,
+    odd,
+    x_rows,
+    word_rows,
+    scale_rows,
+    DEPTH: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    STAGES: tl.constexpr,
+    SLICES: tl.constexpr,
+    WIDE: tl.constexpr,
+    COMPILED: tl.constexpr,
+):
+    """Both sums plus the product over DEPTH columns, STAGES - 1 iterations loaded ahead."""
+    batch: tl.constexpr = even.shape[0]
+    words, scale = _tile_weights(word_rows, scale_rows, 0, DEPTH, COLUMNS, SLICES)
+    if STAGES == 3:
+        next_words, next_scale = _tile_weights(
+            word_rows, scale_rows, COLUMNS, DEPTH, COLUMNS, SLICES
+        )
+    for start in tl.range(0, DEPTH, COLUMNS, num_stages=1):
+        x = _tile_activations(x_rows, start, DEPTH, COLUMNS, batch, SLICES)
+        last_words, last_scale = _tile_weights(
+            word_rows, scale_rows, start + (STAGES - 1) * COLUMNS, DEPTH, COLUMNS, SLICES
+        )
+        even, odd = _add_tiles(even, odd, words, scale, x, False, WIDE, COMPILED)
+        if STAGES == 3:
+            words, scale = next_words, next_scale
+            next_words, next_scale = last_words, last_scale
+        else:
+            words, scale = last_words, last_scale
+    return even, odd
 
 
 @triton.jit
@@ -126,42 +258,38 @@ def direct_product(
 ):
     """Weights times activations, FP32 [ROWS, TOKENS], over DEPTH columns, a multiple of 32.
 
+    Up to STAGES iterations (2 or 3) are written out, so that all of their loads come first.
     Pointers to the first column: `x_rows` [TOKENS], which are read whether live or not, and
-    `word_rows` and `scale_rows` in the shape of `direct_rows`. STAGES is 2 or 3.
+    `word_rows` and `scale_rows` in the shape of `direct_rows`.
     """
     batch: tl.constexpr = GROUPS * SLICES
     own: tl.constexpr = ROWS // GROUPS
-    tiles: tl.constexpr = COLUMNS // SLICES // 128
+    half_tile: tl.constexpr = COLUMNS == 128 and DEPTH % 128 == 64
+    full: tl.constexpr = DEPTH - 64 if half_tile else DEPTH
+    if half_tile:
+        half_words, half_scale, half_x = _half_tile(x_rows, word_rows, scale_rows, full)
     # Two sums, so that an MMA need not wait for the one before it.
     even = tl.zeros((batch, own, TOKENS), tl.float32)
     odd = tl.zeros((batch, own, TOKENS), tl.float32)
-    words, scale = _tile_weights(word_rows, scale_rows, 0, DEPTH, COLUMNS, SLICES)
-    if STAGES == 3:
-        next_words, next_scale = _tile_weights(
-            word_rows, scale_rows, COLUMNS, DEPTH, COLUMNS, SLICES
+    if full <= STAGES * COLUMNS:
+        for start in tl.static_range(0, full, COLUMNS):
+            x = _tile_activations(x_rows, start, full, COLUMNS, batch, SLICES)
+            words, scale = _tile_weights(word_rows, scale_rows, start, full, COLUMNS, SLICES)
+            even, odd = _add_tiles(even, odd, words, scale, x, True, WIDE, COMPILED)
+    else:
+        even, odd = _loop(
+            even,
+            odd,
+            x_rows,
+            word_rows,
+            scale_rows,
+            full,
+            COLUMNS,
+            STAGES,
+            SLICES,
+            WIDE,
+            COMPILED,
         )
-    for start in tl.range(0, DEPTH, COLUMNS, num_stages=1):
-        x = _tile_activations(x_rows, start, DEPTH, COLUMNS, batch, SLICES)
-        last_words, last_scale = _tile_weights(
-            word_rows, scale_rows, start + (STAGES - 1) * COLUMNS, DEPTH, COLUMNS, SLICES
-        )
-        # [half, upper, lower, t, TOKENS, B, u, v, C] to [B, TOKENS, C, u, t, v, half, lower, upper]
-        x = x.reshape(2, 2, 2, 4, TOKENS, batch, 2, 2, tiles).permute(5, 4, 8, 6, 3, 7, 0, 2, 1)
-        x0, x1, x2, x3 = by_nibble(x)
-        # [t, u, v, 8, B, R / 8, C] to [B, R / 8, 8, C, u, t, v]
-        own_words = words.reshape(4, 2, 2, 8, batch, own // 8, tiles).permute(4, 5, 3, 6, 1, 0, 2)
-        own_words = own_words.reshape(batch, own, tiles * 16)
-        narrow, wide = factors(scale, WIDE)
-        narrow = _by_word(narrow, own, tiles * 16)
-        wide = _by_word(wide, own, tiles * 16)
-        even = _add_nibble(even, own_words, narrow, wide, x0, 0, WIDE, COMPILED)
-        odd = _add_nibble(odd, own_words, narrow, wide, x1, 1, WIDE, COMPILED)
-        even = _add_nibble(even, own_words, narrow, wide, x2, 2, WIDE, COMPILED)
-        odd = _add_nibble(odd, own_words, narrow, wide, x3, 3, WIDE, COMPILED)
-        if STAGES == 3:
-            words, scale = next_words, next_scale
-            next_words, next_scale = last_words, last_scale
-        else:
-            words, scale = last_words, last_scale
-    total = (even + odd).reshape(GROUPS, SLICES, own, TOKENS)
-    return tl.sum(total, 1).reshape(ROWS, TOKENS)
+    if half_tile:
+        even, odd = _add_half_tile(even, odd, half_words, half_scale, half_x, WIDE, COMPILED)
+    return tl.sum((even + odd).reshape(GROUPS, SLICES, own, TOKENS), 1).reshape(ROWS, TOKENS)

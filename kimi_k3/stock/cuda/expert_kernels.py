@@ -92,11 +92,7 @@ def _staged_product(
 @triton.jit
 def _rows(ROWS: tl.constexpr, GROUPS: tl.constexpr, SLICES: tl.constexpr):
     """A program's rows in the shape in which `_product` wants pointers to them."""
-    if SLICES == 0:
-        rows = tl.arange(0, ROWS)
-    else:
-        rows = direct_rows(ROWS, GROUPS, SLICES)
-    return rows
+    return tl.arange(0, ROWS) if SLICES == 0 else direct_rows(ROWS, GROUPS, SLICES)
 
 
 @triton.jit

@@ -11,9 +11,10 @@ memory (`rows` x `columns` / 2 bytes per stage of a program) or, without it, in 
 from dataclasses import dataclass
 
 LEAST_COLUMNS = 128
-"""32 of each of the 4 nibble positions, per slice. A lane's share of an operand is 4 consecutive
-columns twice over, 32 in all; given 16, Triton 3.6 reads them twice and adds each product of the
-narrow MMA twice: seen on an H200, and `tests/gpu` would show it again."""
+"""32 of each of the 4 nibble positions, per slice. A lane's share of an operand is 8 consecutive
+columns of 32; given 16, Triton 3.6 repeats them and adds each product of the narrow MMA twice: seen
+on an H200, and `tests/gpu` would show it again. The last 64 columns of a direct product take two
+nibble positions at a time for it."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class Tile:
         columns: columns of one iteration, of all slices, a power of two, at least `LEAST_COLUMNS`
             for each slice.
         warps: warps of a program.
-        stages: iterations in flight; 2 or 3 if there are slices.
+        stages: iterations in flight; 2 or 3 if there are slices, and then a product of no more
+            iterations has no loop.
         slices: how many warps share a row's columns, each loading its own weights straight into
             registers; divides `warps`. 0 stages weights through shared memory for all warps.
     """
@@ -43,10 +45,19 @@ class Tile:
         return self.warps // self.slices if self.slices else 1
 
     def columns_for(self, depth: int) -> int:
-        """Columns of one iteration over `depth`: `columns`, or less where that computes less."""
+        """Columns of one iteration over `depth`: `columns`, or less where that computes less.
+
+        One slice of 128 columns ends with 64 where that is what is left.
+        """
         sizes = [self.columns >> halvings for halvings in range(self.columns.bit_length())]
         usable = [size for size in sizes if size >= LEAST_COLUMNS * max(self.slices, 1)]
-        return min(usable, key=lambda size: (-(-depth // size) * size, -size))
+
+        def computed(size: int) -> int:
+            left = depth % size
+            halved = self.slices == 1 and size == LEAST_COLUMNS and left == LEAST_COLUMNS // 2
+            return depth if halved else -(-depth // size) * size
+
+        return min(usable, key=lambda size: (computed(size), -size))
 
 
 @dataclass(frozen=True)
@@ -72,21 +83,20 @@ TABLE = (
         tokens=8,
         gate_up=(
             Tile(rows=16, columns=256, warps=1, stages=4),
-            Tile(rows=32, columns=512, warps=4, stages=2, slices=4),
+            Tile(rows=16, columns=512, warps=4, stages=3, slices=4),
             Tile(rows=16, columns=512, warps=4, stages=2, slices=4),
             Tile(rows=32, columns=512, warps=4, stages=3, slices=4),
-            Tile(rows=16, columns=512, warps=4, stages=3, slices=4),
-            Tile(rows=32, columns=1024, warps=8, stages=2, slices=8),
+            Tile(rows=16, columns=1024, warps=8, stages=3, slices=8),
+            Tile(rows=16, columns=1024, warps=8, stages=2, slices=8),
             Tile(rows=16, columns=256, warps=2, stages=3, slices=2),
         ),
         down=(
             Tile(rows=64, columns=128, warps=2, stages=3),
-            Tile(rows=16, columns=256, warps=1, stages=2, slices=1),
-            Tile(rows=32, columns=256, warps=2, stages=2, slices=1),
-            Tile(rows=32, columns=256, warps=1, stages=2, slices=1),
-            Tile(rows=64, columns=256, warps=4, stages=2, slices=1),
+            Tile(rows=16, columns=256, warps=1, stages=3, slices=1),
             Tile(rows=64, columns=256, warps=4, stages=3, slices=1),
-            Tile(rows=128, columns=256, warps=4, stages=2, slices=1),
+            Tile(rows=32, columns=256, warps=2, stages=3, slices=1),
+            Tile(rows=32, columns=256, warps=1, stages=3, slices=1),
+            Tile(rows=64, columns=256, warps=2, stages=3, slices=1),
         ),
     ),
     Tiles(
@@ -95,16 +105,16 @@ TABLE = (
         gate_up=(
             Tile(rows=128, columns=256, warps=4, stages=3),
             Tile(rows=64, columns=256, warps=4, stages=4),
-            Tile(rows=32, columns=512, warps=4, stages=2, slices=4),
-            Tile(rows=64, columns=256, warps=4, stages=2, slices=2),
-            Tile(rows=128, columns=128, warps=4, stages=2, slices=1),
+            Tile(rows=32, columns=512, warps=4, stages=3, slices=4),
+            Tile(rows=64, columns=256, warps=4, stages=3, slices=2),
+            Tile(rows=16, columns=512, warps=4, stages=3, slices=4),
         ),
         down=(
             Tile(rows=128, columns=128, warps=4, stages=3),
             Tile(rows=64, columns=128, warps=2, stages=3),
-            Tile(rows=64, columns=256, warps=2, stages=2, slices=1),
-            Tile(rows=64, columns=256, warps=4, stages=2, slices=1),
-            Tile(rows=128, columns=256, warps=4, stages=2, slices=1),
+            Tile(rows=64, columns=256, warps=4, stages=3, slices=1),
+            Tile(rows=64, columns=256, warps=2, stages=3, slices=1),
+            Tile(rows=128, columns=256, warps=4, stages=3, slices=1),
         ),
     ),
     Tiles(
@@ -113,14 +123,14 @@ TABLE = (
         gate_up=(
             Tile(rows=128, columns=256, warps=4, stages=3),
             Tile(rows=64, columns=256, warps=4, stages=4),
-            Tile(rows=32, columns=512, warps=4, stages=2, slices=4),
-            Tile(rows=64, columns=256, warps=4, stages=2, slices=2),
+            Tile(rows=32, columns=512, warps=4, stages=3, slices=4),
+            Tile(rows=64, columns=256, warps=4, stages=3, slices=2),
         ),
         down=(
             Tile(rows=128, columns=128, warps=4, stages=3),
             Tile(rows=64, columns=128, warps=2, stages=3),
-            Tile(rows=64, columns=256, warps=2, stages=2, slices=1),
-            Tile(rows=128, columns=256, warps=4, stages=2, slices=1),
+            Tile(rows=64, columns=256, warps=4, stages=3, slices=1),
+            Tile(rows=128, columns=256, warps=4, stages=3, slices=1),
         ),
     ),
     Tiles(

@@ -16,8 +16,9 @@ for each pair p = row * k + slot with expert e; sums in FP32, the last one in sl
 | w2, its scales | [E, L, I/2], [E, L, I/32] | u8 |
 | hidden, rows, partial | [M k, I], [M k, L], [M, L] | BF16 |
 
-`expert_decode` says how weights are decoded, `expert_kernels` how they are multiplied. `has_wide_scales` tells once, when weights are
-loaded, whether they need its slower form.
+`expert_decode` says how weights are decoded, `expert_kernels` and `expert_direct` how they are
+multiplied. `has_wide_scales` tells once, when weights are loaded, whether they need the slower form
+of decoding.
 
 Rows of padding requests are never read (the plan has no block for them) and `weighted_sum` selects
 zero for them. At TP16 only the `live` columns of an expert are computed and read.

@@ -2,12 +2,14 @@
 """Captured decode steps of the stock path, one CUDA graph for each prepared shape.
 
 A graph replays fixed addresses, so the tensors of a step are copied into buffers that were there
-at capture, and outputs lie in memory that the next replay of the same shape overwrites. Whatever a
-graph does not hold (prefills, mixtures, other shapes) runs operation by operation.
+at capture. All graphs share one pool of memory: what a replay returns is valid until the next
+step. Whatever no graph holds (prefills, mixtures, other or larger shapes) runs operation by
+operation.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -39,13 +41,20 @@ class GraphedModel:
     pages: int
     context: int
     _captured: dict[Group, _Captured] = field(default_factory=dict)
+    _pool: Any = field(default_factory=torch.cuda.graph_pool_handle)
+    _warm_up: torch.cuda.Stream = field(default_factory=torch.cuda.Stream)
 
     def capture(self, groups: Iterable[Group], device: torch.device) -> None:
         """Captures one step for each group of windows; compiles what is not compiled yet.
 
         Capturing runs each step with padding requests only, which write no state.
+
+        Raises:
+            ValueError: a group of prefills, which allocate as they go.
         """
         for group in groups:
+            if group.kind is not Kind.WINDOW:
+                raise ValueError(f"{group} can not be captured; want windows")
             self._captured[group] = self._capture(group, device)
 
     def _capture(self, group: Group, device: torch.device) -> _Captured:
@@ -62,22 +71,21 @@ class GraphedModel:
             zeros(requests, self.pages),
             zeros(requests),
         )
-        side = torch.cuda.Stream(device)
+        side = self._warm_up
         side.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(side):  # first runs compile and pick algorithms, outside the graph
             self.model.step(step)
             self.model.step(step)
         torch.cuda.current_stream(device).wait_stream(side)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, pool=self._pool):
             output = self.model.step(step)
         return _Captured(graph, step, output)
 
     def step(self, step: Step) -> StepOutput:
-        """See `kimi_k3.step.Backend`; the output is valid until the next step of this shape."""
-        group = step.shape.groups[0]
-        found = self._captured.get(group) if len(step.shape.groups) == 1 else None
-        if found is None or group.kind is not Kind.WINDOW or step.shape.context > self.context:
+        """See `kimi_k3.step.Backend`; the output is valid until the next step."""
+        found = self._captured.get(step.shape.groups[0])
+        if found is None or not self._holds(step):
             return self.model.step(step)
         held = found.step
         held.token_ids.copy_(step.token_ids)
@@ -87,6 +95,15 @@ class GraphedModel:
         held.lengths.copy_(step.lengths)
         found.graph.replay()
         return found.output
+
+    def _holds(self, step: Step) -> bool:
+        """Whether the captured buffers have room for a step."""
+        return (
+            len(step.shape.groups) == 1
+            and step.shape.context <= self.context
+            and step.slots.shape[1] <= self.columns
+            and step.block_table.shape[1] <= self.pages
+        )
 
     def providers(self) -> tuple[str, ...]:
         """See `kimi_k3.step.Backend`."""

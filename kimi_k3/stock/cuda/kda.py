@@ -99,7 +99,9 @@ def prefill(
         lower_bound=config.gate_lower_bound,
         state_v_first=True,
     )
-    state.recurrent[part.slots[:, 0].long()] = final
+    live = (part.lengths > 0)[:, None, None, None]
+    kept = torch.where(live, final, state.recurrent[0])  # padding writes the null slot back
+    state.recurrent[part.slots[:, 0].long()] = kept
     _finish(config, w, projected, o.flatten(0, 1)[None], part, out)
 
 

@@ -13,6 +13,9 @@ import torch
 import triton
 import triton.language as tl
 
+LEAST_ROWS = 64
+"""Steps up to here share a mailbox."""
+
 
 @triton.jit
 def _all_reduce(x, mailbox, out, width, slot_stride, SIZE: tl.constexpr, BLOCK: tl.constexpr):
@@ -62,7 +65,7 @@ class Loopback:
 
     size: int
     rank: int = 0
-    _mailboxes: dict[int, torch.Tensor] = field(default_factory=dict)
+    _mailboxes: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)
 
     def all_reduce(self, x: torch.Tensor) -> torch.Tensor:
         """`size` times `x` [M, W], added in FP32 and rounded once; one GPU operation."""
@@ -91,10 +94,10 @@ class Loopback:
         return self.all_reduce(x).chunk(self.size, dim=dim)[self.rank].contiguous()
 
     def _mailbox(self, x: torch.Tensor) -> torch.Tensor:
-        """Memory [size, rows, width] that is kept for each width, as a server's would be."""
+        """Memory [size, rows, width] that is kept, as a server's is: captured graphs hold it."""
         rows, width = x.shape
-        box = self._mailboxes.get(width)
-        if box is None or box.shape[1] < rows or box.device != x.device:
-            size = (self.size, max(rows, 64), width)
-            box = self._mailboxes[width] = torch.empty(size, dtype=x.dtype, device=x.device)
-        return box
+        key = (max(rows, LEAST_ROWS), width)
+        if key not in self._mailboxes:
+            size = (self.size, *key)
+            self._mailboxes[key] = torch.empty(size, dtype=x.dtype, device=x.device)
+        return self._mailboxes[key]

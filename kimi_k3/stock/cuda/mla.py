@@ -164,7 +164,7 @@ def attend(
     parts = (z, lse) if splits == 1 else (workspace.z, workspace.lse)
     if fp8:
         encode_kernel[(triton.cdiv(query.numel(), 1024),)](
-            query, workspace.query, q_scale, N=query.numel(), COMPILED=z.is_cuda, num_warps=4
+            query, workspace.query, q_scale, query.numel(), COMPILED=z.is_cuda, num_warps=4
         )
     core_kernel[(triton.cdiv(q * heads, tile.rows), splits, requests)](
         workspace.query if fp8 else query,

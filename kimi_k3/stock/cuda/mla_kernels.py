@@ -22,12 +22,12 @@ def _product(a, b, acc, COMPILED: tl.constexpr):
 
 
 @triton.jit
-def encode_kernel(query, out, q_scale, N: tl.constexpr, COMPILED: tl.constexpr):
+def encode_kernel(query, out, q_scale, n, COMPILED: tl.constexpr):
     """The query as an FP8 cache has it, in FP16; 1024 values a program."""
     at = tl.program_id(0).to(tl.int64) * 1024 + tl.arange(0, 1024)
-    x = tl.load(query + at, at < N, 0.0).to(tl.float32)
+    x = tl.load(query + at, at < n, 0.0).to(tl.float32)
     value = e4m3.decode(e4m3.encode(x, q_scale, COMPILED), COMPILED)
-    tl.store(out + at, value.to(tl.float16), at < N)
+    tl.store(out + at, value.to(tl.float16), at < n)
 
 
 @triton.jit

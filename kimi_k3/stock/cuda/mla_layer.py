@@ -6,6 +6,7 @@ values of its own, from the cached rows, and use PyTorch's fused attention.
 """
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 from kimi_k3.operators.mla_prefill import cached_rows
@@ -72,7 +73,8 @@ def prefill(
     token = torch.arange(cached.shape[1], device=out.device)  # [n]
     last = part.lengths[:, None] - rows + torch.arange(rows, device=out.device)  # [R, T]
     seen = token <= last[:, None, :, None]  # [R, 1, T, n]
-    o = scaled_dot_product_attention(query, key, value, seen, scale=c.mla_softmax_scale)
+    with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):  # another one would store all scores
+        o = scaled_dot_product_attention(query, key, value, seen, scale=c.mla_softmax_scale)
     gate_values(o.transpose(1, 2).flatten(0, 1), _gate(ctx, w, projected), part.lengths, rows, out)
 
 

@@ -18,13 +18,12 @@ from kimi_k3.sharding import Sharding
 from kimi_k3.step import Kind, Step
 from kimi_k3.stock.cuda import expert_plan, experts, kda, mla_layer
 from kimi_k3.stock.cuda.expert_tiles import tiles_for
-from kimi_k3.stock.cuda.loopback import Loopback
 from kimi_k3.stock.cuda.mix import mix
 from kimi_k3.stock.cuda.norm import rms_norm
 from kimi_k3.stock.cuda.prepared import Prepared, prepare
 from kimi_k3.stock.cuda.route import route
 from kimi_k3.stock.cuda.situ import situ
-from kimi_k3.stock.ops import Residual
+from kimi_k3.stock.ops import Residual, SumsAndNorms
 
 DECODE_ROWS = 64
 """Up to here experts are planned in one launch that can be captured."""
@@ -134,8 +133,9 @@ class CudaOps:
         with torch.cuda.stream(self._side):
             shared = self._gated(w.shared, y)
         routed = self._routed(w, y, prepared)
+        # What the side stream does next waits for this stream, so that nothing takes the memory
+        # of `shared` before it is read.
         here.wait_stream(self._side)
-        shared.record_stream(here)
         return routed, shared
 
     def _gated(self, w: PackedFfn, y: torch.Tensor) -> torch.Tensor:
@@ -206,7 +206,7 @@ class CudaOps:
     def _latent_sum(self, w: PackedMoe, partial: torch.Tensor) -> torch.Tensor:
         """RMSNorm of the latent [M, L] summed over ranks."""
         comm, eps = self.ctx.comm, self.ctx.config.rms_norm_eps
-        if isinstance(comm, Loopback):
+        if isinstance(comm, SumsAndNorms):
             return comm.all_reduce_norm(partial, w.latent_norm, eps)
         normed = torch.empty_like(partial)
         rms_norm(normed, comm.all_reduce(partial), w.latent_norm, eps)
