@@ -125,11 +125,12 @@ def stock_tables(measured: Mapping[str, Any]) -> dict[str, str]:
     machine = measured["machine"]
     where = (
         f"{machine['gpu']}, copy {machine['copy_tb_s']:.2f} TB/s, PyTorch {machine['torch']}, CUDA "
-        f"{machine['cuda']}; {measured['replays']} replays of "
-        f"{measured['layers_in_a_graph']} layers, {measured['saved_blocks']} saved blocks, contexts of {measured['context']} tokens."
+        f"{machine['cuda']}; {measured['replays']} replays of {measured['layers_in_a_graph']} "
+        f"layers, {measured['saved_blocks']} saved blocks, contexts of {measured['context']} "
+        "tokens."
     )
     layers = [
-        "| layer | TP | rows | GPU operations | median us | 10 to 90 % | floor us | divided floor us |",
+        "| layer | TP | rows | GPU operations | median us | 10 to 90 % | floor us | divided floor |",
         "|---|---|---|---|---|---|---|---|",
         *(
             f"| {row['kind']} | {row['tp']} | {row['rows']} | {row['operations']:.0f} | "

@@ -16,6 +16,7 @@ import json
 import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -24,6 +25,7 @@ from kimi_k3.stock.cuda.expert_plan import ExpertPlan, plan_pairs
 from kimi_k3.stock.cuda.expert_tiles import Tile, tiles_for
 from kimi_k3.stock.cuda.experts import down, gate_up, weighted_sum
 from kimi_k3.weights import ExpertWeights
+from tests.bench.graph_times import captured, replay_times
 from tests.gpu.packed_oracle import (
     DEVICE,
     ON_GPU,
@@ -158,24 +160,11 @@ class Case:
             raise SystemExit(f"{kernel} with {tile}: wrong at {len(self.z)} rows")
 
 
-def replay_times(launches: Callable[[int], None]) -> list[float]:
+def iteration_times(launches: Callable[[int], None]) -> list[float]:
     """Microseconds per iteration of each replay of a graph of `launches(0)`, `launches(1)`, ..."""
-    for i in range(ITERATIONS):
-        launches(i)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for i in range(ITERATIONS):
-            launches(i)
-    times = []
-    for _ in range(REPLAYS + 3):
-        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        graph.replay()
-        stop.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(stop) * 1e3 / ITERATIONS)
-    return times[3:]
+    graph = captured([partial(launches, i) for i in range(ITERATIONS)])
+    (times,) = replay_times([graph], REPLAYS)
+    return [time / ITERATIONS for time in times]
 
 
 def measure(tp: int, m: int, w: ExpertWeights) -> list[Timing]:
@@ -185,7 +174,7 @@ def measure(tp: int, m: int, w: ExpertWeights) -> list[Timing]:
     results: list[Timing] = []
 
     def add(kernel: str, tile: str, floor_us: float, launches: Callable[[int], None]) -> None:
-        times = replay_times(launches)
+        times = iteration_times(launches)
         line = Timing(
             tp, m, kernel, tile, statistics.median(times), min(times), max(times), floor_us
         )
