@@ -130,7 +130,7 @@ def stock_tables(measured: Mapping[str, Any]) -> dict[str, str]:
         "tokens."
     )
     layers = [
-        "| layer | TP | rows | GPU operations | median us | 10 to 90 % | floor us | divided floor |",
+        "| layer | TP | rows | operations | median us | 10 to 90 % | floor us | divided floor us |",
         "|---|---|---|---|---|---|---|---|",
         *(
             f"| {row['kind']} | {row['tp']} | {row['rows']} | {row['operations']:.0f} | "
