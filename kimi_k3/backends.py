@@ -41,6 +41,7 @@ class Setup:
         fp8_cache: keep the KV cache in FP8 e4m3, else in the rounding's own format.
         rounding: of the stock path; None is the stock column of spec 2.8.
         planned_rounding: of planned steps; None is the specialised column for W4A16 experts.
+        aux_layers: layers whose residual stream a drafter reads.
     """
 
     config: K3Config
@@ -49,6 +50,7 @@ class Setup:
     fp8_cache: bool = False
     rounding: Rounding | None = None
     planned_rounding: Rounding | None = None
+    aux_layers: tuple[int, ...] = ()
 
     @property
     def device(self) -> torch.device:
@@ -104,7 +106,8 @@ class RankModel:
             setup: what all ranks agree on.
             weights: this rank's, on the setup's device.
         """
-        form = KvCache(torch.empty(0, dtype=FP8)) if setup.fp8_cache else None
+        dtype = FP8 if setup.fp8_cache else setup.stock_rounding.stored
+        form = KvCache(torch.empty(0, dtype=dtype), interleave=setup.options.interleave)
         caches = allocate(
             setup.config, weights, setup.stock_rounding, setup.options.cache_shape, form
         )
@@ -121,7 +124,8 @@ class RankModel:
         context = Context(setup.config, setup.stock_rounding, comm, dcp)
         if setup.device.type == "cuda":
             return self._graphed(context)
-        return StockModel(setup.config, self.weights, self.caches, TorchOps(context, self.weights))
+        ops = TorchOps(context, self.weights)
+        return StockModel(setup.config, self.weights, self.caches, ops, setup.aux_layers)
 
     def _graphed(self, context: Context) -> Backend:
         """The stock path on a GPU, its decode steps captured."""
@@ -130,7 +134,7 @@ class RankModel:
 
         setup, options = self.setup, self.setup.options
         ops = CudaOps(context, self.weights)
-        model = StockModel(setup.config, self.weights, self.caches, ops)
+        model = StockModel(setup.config, self.weights, self.caches, ops, setup.aux_layers)
         pages = options.layout.pages(setup.config.max_positions)
         graphed = GraphedModel(
             model, options.window, min(pages, options.pages), setup.config.max_positions
@@ -163,5 +167,6 @@ class RankModel:
             operators=reference_providers(context, self.weights, comm),
             comm=comm,
             stock=self.auto(comm.stock),
+            aux_layers=setup.aux_layers,
             compute=rounding.compute,
         )

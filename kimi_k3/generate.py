@@ -18,6 +18,7 @@ from kimi_k3.assembly import shard
 from kimi_k3.backends import RankModel, Setup
 from kimi_k3.checkpoint import load_weights
 from kimi_k3.config import K3Config
+from kimi_k3.decode.comm.communicator import Exchanges
 from kimi_k3.decode.comm.local import LocalGroup
 from kimi_k3.decode.exchanges import exchanges_of
 from kimi_k3.decode.executor import Executor
@@ -36,6 +37,8 @@ from kimi_k3.weights import ModelWeights
 MAX_BYTES = 16 << 30
 """Weights, state and cache of all ranks together; one process is for small models."""
 
+OPTIONS = {"prompt": "prompt-ids"}
+"""Fields of a request whose option has another name."""
 T = TypeVar("T")
 WeightsOf = Callable[[int], ModelWeights]
 """One rank's weights."""
@@ -90,9 +93,10 @@ def generate(
     Sharding(setup.config, setup.tp, 0, setup.options.dcp)
     problems = dict.fromkeys(p for r in requests for p in r.problems(setup.config))
     if problems:
-        raise InputError([_option(problem) for problem in problems])
+        raise InputError([in_options(problem) for problem in problems])
     setup = setup.sized_for(requests)
-    _check_size(setup)
+    exchanges = None if region is None else planned_exchanges(setup, region)
+    _check_size(setup, exchanges)
 
     def serve(rank: int, backend_of: Callable[[RankModel], Backend]) -> Generated:
         backend = backend_of(RankModel.build(setup, weights_of(rank)))
@@ -106,14 +110,11 @@ def generate(
         operators = executor.served() if executor else {}
         return Generated(results, backend.providers(), steps, operators, engine.metrics)
 
-    if region is None:
+    if region is None or exchanges is None:
         return _same(
             run_ranks(setup.tp, lambda comm: serve(comm.rank, lambda model: model.auto(comm)))
         )
     planner = Planner(region, RowCounts(), setup.options.speculation.draft)
-    exchanges = exchanges_of(
-        setup.config, setup.tp, setup.options.dcp, region.rows_max, setup.planned.compute
-    )
     ended = LocalGroup(exchanges).run(
         lambda comm: serve(comm.rank, lambda model: model.specialized(comm, planner))
     )
@@ -147,14 +148,21 @@ def _same(ranks: Sequence[Generated]) -> Generated:
     return first
 
 
-def _option(problem: Problem) -> Problem:
+def planned_exchanges(setup: Setup, region: Region) -> Exchanges:
+    """What the ranks exchange in planned steps."""
+    dtype = setup.planned.compute
+    return exchanges_of(setup.config, setup.tp, setup.options.dcp, region.rows_max, dtype)
+
+
+def in_options(problem: Problem) -> Problem:
     """The same in the words of the command line."""
-    option = {"prompt": "--prompt-ids"}.get(problem.where, f"--{problem.where.replace('_', '-')}")
+    names = [OPTIONS.get(name, name) for name in problem.where.split(", ")]
+    where = ", ".join(f"--{name.replace('_', '-')}" for name in names)
     fix = problem.fix.replace("max_tokens", "--max-tokens") if problem.fix else problem.fix
-    return Problem(option, problem.saw, problem.want, fix)
+    return Problem(where, problem.saw, problem.want, fix)
 
 
-def _check_size(setup: Setup) -> None:
+def _check_size(setup: Setup, exchanges: Exchanges | None) -> None:
     """Refuses what does not fit before anything is allocated.
 
     Raises:
@@ -163,8 +171,9 @@ def _check_size(setup: Setup) -> None:
     config, shape = setup.config, setup.options.cache_shape
     total = sums(resident(Sharding(config, setup.tp, 0, setup.options.dcp), Load()))
     cache = total.cache * shape.pages * shape.page_size // config.max_positions
-    needed = setup.tp * (total.weights + total.padding + total.state * (shape.slots - 1) + cache)
+    each = total.weights + total.padding + total.state * (shape.slots - 1) + cache
+    needed = setup.tp * (each + (exchanges.rank_bytes if exchanges else 0))
     if needed > MAX_BYTES:
-        saw = f"{needed / 1e9:,.1f} GB of weights, state and cache"
+        saw = f"{needed / 1e9:,.1f} GB of weights, state, cache and mailboxes"
         want = f"at most {MAX_BYTES / 1e9:,.1f} GB: all ranks live in one process"
         raise InputError.one("--config", saw, want, "--config tiny")

@@ -100,6 +100,10 @@ class _Granted:
     answer: object
 
 
+BUSY_JOIN_S = 5.0
+"""How long a group that ends waits for a member that still computes."""
+
+
 class Member(Generic[T]):
     """One member of a group: its thread, and how the thread gives up its turn."""
 
@@ -136,11 +140,15 @@ class Member(Generic[T]):
         return turn
 
     def stop(self, why: str, limit_s: float) -> None:
-        """Makes this and every later call and wait raise; joins a thread that waits."""
+        """Makes this and every later call and wait raise; joins the thread.
+
+        One that still computes is waited for only a moment: it may never come back. But one that
+        runs when the interpreter ends would take the process down.
+        """
         self._stopped = why
         self._answers.put(None)
-        if self._thread.ident is not None and not self._busy:
-            self._thread.join(limit_s)
+        if self._thread.ident is not None:
+            self._thread.join(min(limit_s, BUSY_JOIN_S) if self._busy else limit_s)
 
     def _give_up(self, turn: Call | Wait) -> object:
         """Lets others run; returns the answer, never None.

@@ -14,6 +14,7 @@ from kimi_k3.cli.options import dcp_option, format_option
 from kimi_k3.config import K3Config, named
 from kimi_k3.decode.deployment import Deployment, Features, Formats
 from kimi_k3.decode.scope import Admission, Refused, admit
+from kimi_k3.sharding import Sharding
 
 if TYPE_CHECKING:
     from kimi_k3.engine.speculation import Speculation
@@ -73,7 +74,8 @@ MAX_DRAFT = 7
     type=click.IntRange(0, 2**63),
     default=0,
     show_default=True,
-    help="Of random weights, of sampling and of synthetic drafts.",
+    help="Of random weights, of synthetic drafts, and of the first prompt's sampling; each next "
+    "prompt samples with the next seed.",
 )
 @click.option(
     "--temperature",
@@ -99,9 +101,8 @@ MAX_DRAFT = 7
 @click.option(
     "--drafter",
     type=click.Choice(["ngram", "synthetic"]),
-    default="ngram",
-    show_default=True,
-    help="Who drafts. Text from synthetic drafts means nothing.",
+    help="Who drafts; text from synthetic drafts means nothing  [default: synthetic with one of "
+    "its options, else ngram]",
 )
 @click.option(
     "--synthetic-acceptance-length",
@@ -130,7 +131,7 @@ def command(
     temperature: float,
     kv: str,
     draft: int,
-    drafter: str,
+    drafter: str | None,
     length: float | None,
     rates: str | None,
     form: str,
@@ -141,11 +142,18 @@ def command(
     """
     ids = [token_ids(prompt) for prompt in prompts]
     config = named(beside(weights) if name is None else name)
+    Sharding(config, tp, 0, dcp)
+    if virtual_ranks and backend == "auto":
+        want = "--backend latency_specialized with it: auto runs anywhere"
+        raise InputError.one("--virtual-ranks", "backend auto", want)
     context = max(map(len, ids)) + max_tokens - 1
     deployment = this_process(config, backend, tp, dcp, len(ids), draft, context, kv, virtual_ranks)
     try:
         admission = admit(deployment)
     except Refused as refused:
+        if form == "json":
+            answer = {"version": FORMAT_VERSION, "backend": backend, "refused": refused.reasons}
+            click.echo(json.dumps(answer))
         for line in refused.lines():
             click.echo(line, err=True)
         sys.exit(Exit.REFUSED)
@@ -162,13 +170,16 @@ def command(
         speculation=speculation(config, draft, drafter, length, rates, seed),
         padding=RowCounts().padded_requests,
     )
-    requests = [Request(prompt, max_tokens, Sampling(temperature, seed=seed)) for prompt in ids]
+    requests = [
+        Request(prompt, max_tokens, Sampling(temperature, seed=seed + place))
+        for place, prompt in enumerate(ids)
+    ]
     setup = Setup(config, options, tp, fp8_cache=kv == "fp8")
     source = weights_source(config, tp, weights, seed)
     generated = generate(setup, source, requests, admission.region)
     origin = f"random, seed {seed}" if weights is None else str(weights)
     show = as_json if form == "json" else as_text
-    click.echo(show(generated, admission, f"tp {tp}, dcp {dcp}", origin))
+    click.echo(show(generated, admission, (tp, dcp), origin))
 
 
 def this_process(
@@ -206,7 +217,12 @@ def this_process(
 
 
 def speculation(
-    config: K3Config, draft: int, drafter: str, length: float | None, rates: str | None, seed: int
+    config: K3Config,
+    draft: int,
+    drafter: str | None,
+    length: float | None,
+    rates: str | None,
+    seed: int,
 ) -> "Speculation":
     """Who drafts, and who judges.
 
@@ -214,11 +230,15 @@ def speculation(
         InputError: options that do not go together, or numbers out of their range.
     """
     from kimi_k3.engine.speculation import NO_SPECULATION, ngram, synthetic
+    from kimi_k3.generate import in_options
 
-    if drafter == "ngram" and not (length is None and rates is None):
+    rated = not (length is None and rates is None)
+    if drafter == "ngram" and rated:
         saw = "a synthetic acceptance for the n-gram drafter"
         raise InputError.one("--drafter", saw, "--drafter synthetic, or no synthetic acceptance")
-    if drafter == "synthetic":
+    if drafter != "synthetic" and not rated:
+        return ngram(draft) if draft else NO_SPECULATION
+    try:
         return synthetic(
             draft,
             config.vocab_size,
@@ -226,13 +246,17 @@ def speculation(
             acceptance_rates=None if rates is None else numbers(rates),
             seed=seed,
         )
-    return ngram(draft) if draft else NO_SPECULATION
+    except InputError as error:
+        raise InputError([in_options(problem) for problem in error.problems]) from error
 
 
-def as_text(generated: "Generated", admission: Admission, split: str, origin: str) -> str:
+def as_text(
+    generated: "Generated", admission: Admission, split: tuple[int, int], origin: str
+) -> str:
     """New ids, then what computed them, then what a reader must know."""
     ids = [",".join(map(str, result.tokens)) for result in generated.results]
-    lines = [*ids, f"providers: {', '.join(generated.providers)}; {split}; weights: {origin}"]
+    ranks = f"tp {split[0]}, dcp {split[1]}"
+    lines = [*ids, f"providers: {', '.join(generated.providers)}; {ranks}; weights: {origin}"]
     if generated.steps:
         taken = ", ".join(f"{count} {reason}" for reason, count in generated.steps.items())
         lines.append(f"steps: {taken}")
@@ -247,9 +271,10 @@ def as_text(generated: "Generated", admission: Admission, split: str, origin: st
     return "\n".join([*lines, *notes])
 
 
-def as_json(generated: "Generated", admission: Admission, split: str, origin: str) -> str:
+def as_json(
+    generated: "Generated", admission: Admission, split: tuple[int, int], origin: str
+) -> str:
     """The same as one JSON object."""
-    tp, dcp = (int(part.split()[1]) for part in split.split(", "))
     return json.dumps(
         {
             "version": FORMAT_VERSION,
@@ -259,8 +284,8 @@ def as_json(generated: "Generated", admission: Admission, split: str, origin: st
             "providers": generated.providers,
             "operators": dict(generated.operators),
             "steps": dict(generated.steps),
-            "tp": tp,
-            "dcp": dcp,
+            "tp": split[0],
+            "dcp": split[1],
             "weights": origin,
             "speculation": asdict(generated.metrics.speculation)
             | {"acceptance_length": generated.metrics.speculation.acceptance_length},
@@ -269,7 +294,6 @@ def as_json(generated: "Generated", admission: Admission, split: str, origin: st
                     "token_ids": result.tokens,
                     "finish_reason": result.reason,
                     "notes": result.notes,
-                    "problem": str(result.problem) if result.problem else None,
                 }
                 for result in generated.results
             ],

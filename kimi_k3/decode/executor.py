@@ -7,15 +7,18 @@ step counter moves, (4) the layer loop runs operator by operator, and (5) the fa
 before any token of the step can be released.
 
 Once a wait of a step has failed, the rest of it drains: operators go on with zeros, state slots and
-KV pages are no longer written, and (5) raises. The executor is unusable from then on.
+KV pages are no longer written, and (5) raises. Whatever ends a step early, the executor is unusable
+from then on: its caches may be ahead of its requests.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import torch
 
+from fasttrack.errors import FasttrackError
 from kimi_k3.config import K3Config
 from kimi_k3.decode.comm.interface import DecodeCommunicator
 from kimi_k3.decode.plan import Fallback, Planner
@@ -26,6 +29,10 @@ from kimi_k3.step import Backend, GroupTensors, Step, StepOutput
 
 STOCK = "stock"
 PLANNED = "planned"
+
+
+class ExecutorStoppedError(FasttrackError):
+    """A step ended in an error that is none of ours; the caches may be ahead of the requests."""
 
 
 @dataclass(frozen=True)
@@ -54,22 +61,40 @@ class Executor:
     aux_layers: tuple[int, ...] = ()
     compute: torch.dtype = torch.float32
     _taken: Counter[str] = field(default_factory=Counter)
+    _failures: list[FasttrackError] = field(default_factory=list)
 
     def step(self, step: Step) -> StepOutput:
         """See `kimi_k3.step.Backend`.
 
         Raises:
             DecodeFailure: a rank did not keep up; no token of this step may be released.
+            FasttrackError: an earlier step did not end, with what ended it.
         """
+        if self._failures:
+            raise self._failures[0]
         plan = self.planner.plan(step.shape)  # (1)
-        if isinstance(plan, Fallback):
-            self._taken[plan.reason.value] += 1
-            return self.stock.step(step)  # (2)
-        self._taken[PLANNED] += 1
-        self.comm.begin_step(step.shape.rows)  # (3)
-        output = self._run(step)  # (4)
-        self.comm.end_step()  # (5)
+        with self._failing_for_good():
+            if isinstance(plan, Fallback):
+                output, taken = self.stock.step(step), plan.reason.value  # (2)
+            else:
+                self.comm.begin_step(step.shape.rows)  # (3)
+                output, taken = self._run(step), PLANNED  # (4)
+                self.comm.end_step()  # (5)
+        self._taken[taken] += 1
         return output
+
+    @contextmanager
+    def _failing_for_good(self) -> Iterator[None]:
+        """Remembers what ended a step."""
+        try:
+            yield
+        except FasttrackError as error:
+            self._failures.append(error)
+            raise
+        except BaseException as error:  # also an interrupt
+            why = f"an earlier step ended in {type(error).__name__}: {error}"
+            self._failures.append(ExecutorStoppedError(why))
+            raise
 
     def _run(self, step: Step) -> StepOutput:
         """The depth loop over one group of windows."""
@@ -125,7 +150,10 @@ class Executor:
         return run.moe_tail(w, run.moe_experts(w, ids, weights, z), shared)
 
     def _guarded(self, part: GroupTensors) -> GroupTensors:
-        """`part`, or only padding once a wait has failed: padding writes nothing."""
+        """`part`, or only padding once a wait has failed: padding writes nothing.
+
+        KDA knows padding by its slot and MLA by its length.
+        """
         if not self.comm.failed:
             return part
         return replace(
@@ -135,7 +163,7 @@ class Executor:
         )
 
     def steps(self) -> Mapping[str, int]:
-        """Steps so far: `planned`, and those that the stock path took, by reason."""
+        """Steps that ended so far: `planned`, and those that the stock path took, by reason."""
         return dict(self._taken)
 
     def served(self) -> Mapping[str, str]:

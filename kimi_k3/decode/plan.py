@@ -23,8 +23,6 @@ class Reason(StrEnum):
     Counters bear these words, so they stay what they are.
     """
 
-    BREAKER = "breaker"
-    """A disagreement or failure has switched the path off."""
     PREFILL = "prefill"
     """Some rows are tokens of a prompt."""
     MIXED = "mixed"
@@ -84,18 +82,20 @@ class RowCounts:
 
     graph_sizes: tuple[int, ...] = ()
 
-    def prepared(self, width: int) -> tuple[int, ...]:
-        """Row counts at one window width, rising.
+    def __post_init__(self) -> None:
+        if any(size < 1 for size in self.graph_sizes):
+            raise ValueError(f"graphs of {self.graph_sizes} rows; want at least 1 each")
 
-        These are the buckets that are whole windows, and the sizes of graphs rounded up to whole
-        windows, none above the largest bucket.
+    def prepared(self, width: int) -> tuple[int, ...]:
+        """Row counts at one window width, rising: buckets and sizes of graphs, rounded up to whole
+        windows, and the most whole windows that the largest bucket holds; none above it.
 
         Args:
             width: rows of each request, at least 1.
         """
-        whole = {rows for rows in BUCKETS if rows % width == 0}
-        rounded = {-(-size // width) * width for size in self.graph_sizes}
-        return tuple(sorted(rows for rows in whole | rounded if rows <= BUCKETS[-1]))
+        rounded = {-(-size // width) * width for size in (*BUCKETS, *self.graph_sizes)}
+        most = BUCKETS[-1] // width * width
+        return tuple(sorted(rows for rows in {*rounded, most} if 0 < rows <= most))
 
     def padded_requests(self, live: int, width: int) -> int:
         """Requests to fill a step up to: the fewest that make a prepared row count.
@@ -125,20 +125,18 @@ class Planner:
     rows: RowCounts
     draft: int
 
-    def plan(self, shape: StepShape, *, breaker_tripped: bool = False) -> Plan | Fallback:
+    def plan(self, shape: StepShape) -> Plan | Fallback:
         """The decision for one step.
 
         Args:
             shape: the step, padding included.
-            breaker_tripped: whether the path was switched off while running; all ranks must have
-                learned it before the same step.
 
         Raises:
             ValueError: a step without groups.
         """
         if not shape.groups:
             raise ValueError("a step of 0 groups; want at least 1")
-        reason = Reason.BREAKER if breaker_tripped else self._reason(shape)
+        reason = self._reason(shape)
         if reason is not None:
             return Fallback(reason)
         return Plan(shape.groups[0].requests, shape.groups[0].rows)

@@ -4,7 +4,9 @@
 An operator is what one fused kernel computes. Its provider is the reference, plain PyTorch on any
 device, or a kernel; kernels replace references one by one:
 
-    dataclasses.replace(reference_providers(ctx, weights), kda_core=Provider("kda-decode", run))
+    dataclasses.replace(
+        reference_providers(ctx, weights, comm), kda_core=Provider("kda-decode", run)
+    )
 
 Whoever provides an operator obeys its signature here and the semantics of the function of
 `kimi_k3.operators` that its reference calls. R requests, q rows each, M = R q; H hidden width.

@@ -93,10 +93,15 @@ class Engine:
     def step(self) -> list[Event]:
         """Computes one step, if there is anything to do, and returns what is new.
 
+        After a failure the first call still tells of requests that were aborted before it.
+
         Raises:
             FasttrackError: the backend failed, now or in an earlier call; no token of the step that
                 failed was released, and none will be.
         """
+        if self._failure is not None and self._events:
+            events, self._events = self._events, []
+            return events
         self._check_usable()
         batch = self.scheduler.next_batch()
         verdicts = self._compute(batch) if batch else []

@@ -93,7 +93,7 @@ def causal(
     Args:
         queries: [R, A, T, d] of the newest tokens, with the softmax scale in them.
         keys: [R, A, n, d], n at least the longest request.
-        values: [R, A, n, U], U at most d.
+        values: [R, A, n, U].
         lengths: [R] tokens of each request; what padding (0) gets is undefined.
 
     Returns:
@@ -104,6 +104,6 @@ def causal(
     last = lengths.long()[:, None] - tokens + row  # [R, T] position of each query
     seen = torch.arange(room, device=keys.device) <= last[:, None, :, None]  # [R, 1, T, n]
     # The fused kernels want values as wide as keys; without them the scores would fill memory.
-    wide = pad(values, (0, d - width))  # [R, A, n, d]
-    out = scaled_dot_product_attention(queries, keys, wide, seen, scale=1.0)
-    return out[..., :width]
+    common = max(d, width)
+    queries, keys, values = (pad(x, (0, common - x.shape[3])) for x in (queries, keys, values))
+    return scaled_dot_product_attention(queries, keys, values, seen, scale=1.0)[..., :width]

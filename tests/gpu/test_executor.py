@@ -43,7 +43,7 @@ class EveryOther:
         if len(shape.groups) > 1 or group.kind is Kind.PREFILL:
             return Fallback(Reason.PREFILL)
         if self.steps % 2:
-            return Fallback(Reason.BREAKER)
+            return Fallback(Reason.UNPREPARED)
         return Plan(group.requests, group.rows)
 
 

@@ -23,6 +23,7 @@ from kimi_k3.decode.packaged import packaged_manifest
 from kimi_k3.engine.options import EngineConfig
 from kimi_k3.engine.request import Request
 from kimi_k3.engine.sampler import StepLogits
+from kimi_k3.engine.speculation import NO_SPECULATION
 from kimi_k3.generate import generate
 from kimi_k3.ranks import RankError
 from kimi_k3.reference.context import Context
@@ -167,6 +168,31 @@ def test_the_specialised_path_runs_with(more: tuple[str, ...]) -> None:
     assert got["steps"]["planned"] > 0
 
 
+@pytest.mark.parametrize("draft", [2, 4])
+def test_full_windows_of_any_draft_are_planned(draft: int) -> None:
+    got = answer(
+        *SPECIALISED,
+        *("--virtual-ranks", "--draft", str(draft), "--synthetic-acceptance-length", "2"),
+        *("--prompt-ids", "1", "--prompt-ids", "2", "--max-tokens", "7"),
+    )
+    assert set(got["steps"]) == {"prefill", "planned"}
+
+
+def test_equal_prompts_draw_different_tokens_and_the_same_ones_again() -> None:
+    arguments = ("--prompt-ids", "5,5", "--prompt-ids", "5,5", "--temperature", "2")
+    first, second = (result["token_ids"] for result in answer(*arguments)["results"])
+    assert first != second
+    assert [r["token_ids"] for r in answer(*arguments)["results"]] == [first, second]
+
+
+def test_a_refusal_is_json_when_json_is_asked_for() -> None:
+    done = run(*SPECIALISED, "--prompt-ids", "1", "--format", "json")
+    assert done.exit_code == 1
+    refused = json.loads(done.stdout)
+    assert (refused["version"], refused["backend"]) == (2, "latency_specialized")
+    assert [f"  - {reason}" for reason in refused["refused"]] == done.stderr.splitlines()[1:]
+
+
 def test_synthetic_drafts_are_counted_and_their_text_is_said_to_mean_nothing() -> None:
     arguments = (
         *("--prompt-ids", "1,2,3", "--max-tokens", "24", "--draft", "3"),
@@ -273,7 +299,34 @@ REFUSED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     ),
     "the full model": (
         ["--prompt-ids", "1", "--config", "full", "--tp", "8"],
-        ["GB of weights, state and cache; want at most 17.2 GB: all ranks live in one process"],
+        ["GB of weights, state, cache and mailboxes; want at most 17.2 GB: all ranks live in one"],
+    ),
+    "virtual ranks of the stock path": (
+        ["--prompt-ids", "1", "--virtual-ranks"],
+        ["--virtual-ranks: saw backend auto; want --backend latency_specialized with it"],
+    ),
+    "synthetic drafts of no length": (
+        ["--prompt-ids", "1", "--drafter", "synthetic"],
+        [
+            "--draft: saw 0; want at least 1 token",
+            "--synthetic-acceptance-length, --synthetic-acceptance-rates: saw neither; want exact",
+        ],
+    ),
+    "a synthetic acceptance that is too long": (
+        ["--prompt-ids", "1", "--draft", "3", "--synthetic-acceptance-length", "5"],
+        ["--synthetic-acceptance-length: saw 5.0; want a number from 1 to 4"],
+    ),
+    "rates that rise": (
+        ["--prompt-ids", "1", "--draft", "2", "--synthetic-acceptance-rates", "0.5,0.9"],
+        ["--synthetic-acceptance-rates: saw 0.5, 0.9; want rates that never rise"],
+    ),
+    "a synthetic acceptance of n-grams": (
+        ["--prompt-ids", "1", "--drafter", "ngram", "--synthetic-acceptance-length", "2"],
+        ["--drafter: saw a synthetic acceptance for the n-gram drafter; want --drafter synth"],
+    ),
+    "a division that neither backend can make": (
+        [*SPECIALISED, "--virtual-ranks", "--prompt-ids", "1", "--tp", "2", "--dcp", "3"],
+        ["--dcp: saw 3; want 1 or the value of --tp, 2"],
     ),
     "a configuration without a name": (
         ["--prompt-ids", "1", "--config", ""],
@@ -308,6 +361,24 @@ def test_an_unknown_backend_is_a_usage_error_that_names_the_known_ones() -> None
     done = run("--backend", "fast", "--prompt-ids", "1")
     assert done.exit_code == 2
     assert "'fast' is not one of 'auto', 'latency_specialized'" in done.stderr
+
+
+@pytest.mark.parametrize("part", ["state", "cache", "mailboxes"])
+def test_memory_counts_whatever_takes_it(part: str, tiny_weights: ModelWeights) -> None:
+    """Each alone is past the limit; nothing is allocated before the refusal."""
+    draft = 7 if part == "state" else 0
+    options = EngineConfig(
+        max_requests=200_000 if part == "state" else 1,
+        page_size=2**29 if part == "cache" else 16,
+        speculation=replace(NO_SPECULATION, draft=draft),
+    )
+    region = None
+    if part == "mailboxes":
+        first = next(r for r in packaged_manifest().scope if r.id == "cpu-virtual-tp1")
+        region = first.model_copy(update={"rows_max": 2**21})
+    requests = [Request((1,), 1)] * (200_000 if part == "state" else 1)
+    with pytest.raises(InputError, match="GB of weights, state, cache and mailboxes"):
+        generate(Setup(tiny(), options), lambda _: tiny_weights, requests, region)
 
 
 def setup(tp: int) -> Setup:

@@ -23,7 +23,7 @@ import torch
 from kimi_k3.decode.comm.health import DecodeFailure, Health, HealthRecord
 from kimi_k3.decode.comm.interface import Site
 from kimi_k3.decode.comm.mailbox import COUNTER_WRAP, Mailbox, MailboxSpec, StepCounter
-from kimi_k3.decode.comm.words import from_words
+from kimi_k3.decode.comm.words import WORD_BYTES, from_words
 from kimi_k3.ranks import Communicator, Operation, Waiter, impossible, rank_order_sum
 
 LIMIT_S = 10.0
@@ -50,6 +50,14 @@ class Exchanges:
     mailboxes: tuple[MailboxSpec, ...]
     limit_s: float = LIMIT_S
     start: int = 0
+
+    @property
+    def rank_bytes(self) -> int:
+        """Memory of one rank's mailboxes."""
+        return sum(
+            spec.rearm.value * self.size * self.rows * spec.words * WORD_BYTES
+            for spec in self.mailboxes
+        )
 
     def __post_init__(self) -> None:
         if self.size < 1 or self.rows < 1 or self.limit_s <= 0:

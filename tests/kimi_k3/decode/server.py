@@ -115,7 +115,7 @@ class ChosenPlan:
         group = shape.groups[0]
         if self.planned and group.kind is Kind.WINDOW:
             return Plan(group.requests, group.rows)
-        return Fallback(Reason.BREAKER)
+        return Fallback(Reason.UNPREPARED)
 
 
 def tensors(caches: Caches) -> Iterator[torch.Tensor]:

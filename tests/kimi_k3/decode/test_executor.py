@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
+from fasttrack.errors import FasttrackError
 from kimi_k3.assembly import shard
 from kimi_k3.backends import RankModel, Setup, specialized_rounding
 from kimi_k3.config import tiny
@@ -163,7 +164,7 @@ def test_providers_and_steps_say_what_ran(tiny_weights: ModelWeights) -> None:
     executor = seen.backend
     assert isinstance(executor, Executor)
     assert executor.providers() == ("reference", "stock")
-    assert executor.steps() == {"breaker": 3, "planned": 3}
+    assert executor.steps() == {"unprepared": 3, "planned": 3}
     assert set(executor.served().values()) == {"reference"}
     assert len(executor.served()) == 16
 
@@ -261,6 +262,37 @@ def test_the_comparison_of_bits_sees_another_rounding(tiny_weights: ModelWeights
     got = interleaved(tiny_weights, SOME, 1, 1, stock(), specialized_rounding("bf16", 1))
     with pytest.raises(AssertionError):
         assert_same(got, all_stock(tiny_weights, SOME, 1, 1, stock()))
+
+
+def test_a_step_that_ends_in_an_error_ends_the_executor(tiny_weights: ModelWeights) -> None:
+    """Layer 0 has moved its state by then; neither planned nor other steps may go on from it."""
+
+    def one_rank(comm: LocalCommunicator) -> tuple[list[str], Any]:
+        model = rank_model(tiny_weights, comm, 1, 1, stock(), stock(), fp8=False)
+        planner = ChosenPlan(planned=True)
+        built = model.specialized(comm, planner)  # type: ignore[arg-type]
+
+        def broken(*_: object) -> torch.Tensor:
+            raise MemoryError("no room")
+
+        operators = replace(built.operators, moe_experts=Provider("broken", broken))
+        executor = replace(built, operators=operators)
+        steps = [step for _, step in Schedule(tiny().vocab_size).steps(SOME[:1])]
+        executor.step(steps[0])
+        said = []
+        for planned in (True, True, False):
+            planner.planned = planned
+            with pytest.raises((MemoryError, FasttrackError)) as caught:
+                executor.step(steps[1])
+            said.append(f"{caught.type.__name__}: {caught.value}")
+        return said, executor.steps()
+
+    (ended,) = LocalGroup(exchanges_of(tiny(), 1, 1, 64, torch.float32)).run(one_rank)
+    assert ended.value is not None
+    said, steps = ended.value
+    later = "ExecutorStoppedError: an earlier step ended in MemoryError: no room"
+    assert said == ["MemoryError: no room", later, later]
+    assert steps == {"unprepared": 1}
 
 
 def test_caches_of_another_model_are_refused(tiny_weights: ModelWeights) -> None:

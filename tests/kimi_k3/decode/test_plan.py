@@ -50,18 +50,16 @@ PLANNERS = st.builds(Planner, regions(), st.builds(RowCounts, GRAPHS.map(tuple))
 
 
 def is_prepared(graphs: tuple[int, ...], rows: int, width: int) -> bool:
-    """Spec 4.1, as a predicate on one row count."""
+    """Spec 4.1, as a predicate on one row count; the last whole window of 64 rows counts."""
     if rows % width or rows > 64:
         return False
-    bucket = rows <= 8 or rows in {16, 32, 64}
-    return bucket or any(rows - width < size <= rows for size in graphs)
+    sizes = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, *graphs)
+    return rows + width > 64 or any(rows - width < size <= rows for size in sizes)
 
 
-def expected(planner: Planner, shape: StepShape, tripped: bool) -> str | None:
+def expected(planner: Planner, shape: StepShape) -> str | None:
     """The reason by the rules of the design, or None; written without the planner's code."""
     region = planner.region
-    if tripped:
-        return "breaker"
     if Kind.PREFILL in {group.kind for group in shape.groups}:
         return "prefill"
     if len(shape.groups) != 1:
@@ -85,7 +83,7 @@ def test_a_step_is_taken_or_falls_back_for_its_reason(case: dict[str, Any]) -> N
     groups = tuple(Group(Kind(kind), requests, rows) for kind, requests, rows in case["groups"])
     planner = Planner(REGION, RowCounts(tuple(case["graphs"])), case["draft"])
     shape = StepShape(groups, case.get("context", 100))
-    plan = planner.plan(shape, breaker_tripped=case.get("tripped", False))
+    plan = planner.plan(shape)
     got: int | str = plan.reason.value if isinstance(plan, Fallback) else plan.total
     assert got == case["takes"]
 
@@ -99,12 +97,10 @@ def test_the_cases_reach_every_reason_that_this_region_can_give() -> None:
     assert Planner(REGION, RowCounts(), 8).plan(eight) == Fallback(Reason.DRAFT)
 
 
-@given(PLANNERS, shapes(), st.booleans())
-def test_every_decision_is_the_one_of_the_rules(
-    planner: Planner, shape: StepShape, tripped: bool
-) -> None:
-    plan = planner.plan(shape, breaker_tripped=tripped)
-    reason = expected(planner, shape, tripped)
+@given(PLANNERS, shapes())
+def test_every_decision_is_the_one_of_the_rules(planner: Planner, shape: StepShape) -> None:
+    plan = planner.plan(shape)
+    reason = expected(planner, shape)
     if reason is None:
         assert plan == Plan(shape.groups[0].requests, shape.groups[0].rows)
     else:
@@ -179,3 +175,18 @@ def test_a_padded_step_that_fits_is_taken(graphs: list[int], live: int, draft: i
 def test_a_step_without_groups_is_no_step() -> None:
     with pytest.raises(ValueError, match="a step of 0 groups; want at least 1"):
         Planner(REGION, RowCounts(), 0).plan(StepShape((), 1))
+
+
+@pytest.mark.parametrize("draft", range(8))
+def test_padded_steps_of_every_live_count_are_taken_up_to_the_region_s_rows(draft: int) -> None:
+    rows, width = RowCounts(), 1 + draft
+    planner = Planner(REGION, rows, draft)
+    for live in range(1, REGION.rows_max // width + 1):
+        padded = rows.padded_requests(live, width)
+        step = StepShape((Group(Kind.WINDOW, padded, width),), 100)
+        assert planner.plan(step) == Plan(padded, width), live
+
+
+def test_graphs_of_no_rows_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1 each"):
+        RowCounts((8, 0))

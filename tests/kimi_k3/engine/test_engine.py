@@ -278,6 +278,27 @@ ERRORS: dict[str, tuple[BaseException, type[FasttrackError], str]] = {
 }
 
 
+def test_an_abort_before_a_failing_step_is_still_told() -> None:
+    options = EngineConfig()
+    toy = Toy(options)
+    engine, _ = serve(options, toy)
+    first, second = engine.add(Request(PROMPT, 4)), engine.add(Request(PROMPT, 4))
+    engine.step()
+    assert engine.abort(first)
+
+    def lost(step: Step) -> StepOutput:
+        raise CommunicatorDownError("rank 1 is lost")
+
+    toy.step = lost  # type: ignore[method-assign]
+    with pytest.raises(CommunicatorDownError):
+        engine.step()
+    (event,) = engine.step()
+    assert (event.request, event.result and event.result.reason) == (first, FinishReason.ABORTED)
+    assert [one.request for one in engine.unfinished()] == [second]
+    with pytest.raises(CommunicatorDownError):
+        engine.step()
+
+
 @pytest.mark.parametrize("case", ERRORS)
 def test_after_a_failed_step_nothing_of_it_is_released_and_every_call_raises(case: str) -> None:
     error, later, words = ERRORS[case]

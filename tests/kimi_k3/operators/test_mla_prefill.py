@@ -179,3 +179,19 @@ def test_padding_is_written_nowhere() -> None:
     got, cache = run(context(), one)
     assert not got.any()
     assert torch.equal(bits(cache.pages), bits(one.memory.cache.pages))
+
+
+@pytest.mark.parametrize("width", [3, 8, 12])
+def test_values_may_be_narrower_or_wider_than_keys(width: int) -> None:
+    g = torch.Generator().manual_seed(width)
+    q, k = (torch.randn(2, 3, n, 8, generator=g, dtype=torch.float64) for n in (4, 6))
+    v = torch.randn(2, 3, 6, width, generator=g, dtype=torch.float64)
+    lengths = torch.tensor([6, 5])
+    got = mla_prefill.causal(q, k, v, lengths)
+    assert got.shape == (2, 3, 4, width)
+    for b, length in enumerate(lengths.tolist()):
+        for t in range(4):
+            seen = length - 4 + t + 1
+            p = torch.softmax(torch.einsum("ad,and->an", q[b, :, t], k[b, :, :seen]), dim=1)
+            want = torch.einsum("an,anu->au", p, v[b, :, :seen])
+            assert torch.allclose(got[b, :, t], want, rtol=1e-12, atol=1e-12)
