@@ -129,7 +129,7 @@ class SingleRank:
         if wait.ready():
             return True
         self._clock.now = max(self._clock.now, wait.deadline)
-        return False
+        return bool(wait.ready())
 
     def sleep(self, seconds: float) -> None:
         """See `Waiter`."""
@@ -147,7 +147,7 @@ def run_ranks(
     Args:
         size: number of ranks.
         function: what a rank does. It may call `run_ranks` itself; a communicator serves only the
-            thread that it was made for.
+            thread that it was made for. A rank alone runs in the caller's thread.
         turn_limit_s: seconds that a rank may compute between two collectives or waits.
         seed: of a random order of turns; None for ranks in turn.
 
@@ -162,6 +162,8 @@ def run_ranks(
     """
     if size < 1:
         raise ValueError(f"{size} ranks; want at least 1")
+    if size == 1:  # nobody to take turns with; a thread of its own would only be slower
+        return [function(SingleRank())]
     clock = Clock()
     group = [_Rank(rank, size, clock, function) for rank in range(size)]
     turns = Turns(group, clock, turn_limit_s, seed)

@@ -39,7 +39,12 @@ def generated() -> Mapping[str, str]:
                 "docs/performance.md", {"table": performance_table(record("docs/performance.json"))}
             ),
             "docs/stock.md": filled(
-                "docs/stock.md", stock_tables(record("docs/stock-layers.json"))
+                "docs/stock.md",
+                stock_tables(record("docs/stock-layers.json"))
+                | {
+                    "experts": experts_table(record("docs/stock-experts.json")),
+                    "cpu": cpu_table(record("docs/cpu-speed.json")),
+                },
             ),
             "docs/backtest.md": filled("docs/backtest.md", {"table": backtest_page(rates, judged)}),
             "fasttrack/rules/false_alarms.json": json.dumps(sentences, indent=1) + "\n",
@@ -161,6 +166,49 @@ def stock_tables(measured: Mapping[str, Any]) -> dict[str, str]:
         "trace": "\n".join(trace) + "\n",
         "operations": "\n".join(operations) + "\n",
     }
+
+
+def experts_table(measured: Mapping[str, Any]) -> str:
+    """What `python -m tests.bench.stock_experts` measured of the tiles in use."""
+    lines = [
+        f"{measured['device']}; {measured['replays']} replays of {measured['iterations']} "
+        f"iterations; floors at {measured['sustained_bytes_per_s'] / 1e12:.2f} TB/s.",
+        "",
+        "| TP | rows | gate and up us | down us | plan, both and sum us | floor us | of it |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    first: dict[tuple[int, int, str], Mapping[str, Any]] = {}
+    for row in measured["timings"]:
+        first.setdefault((row["tp"], row["rows"], row["kernel"]), row)
+    for (tp, rows, kernel), row in first.items():
+        if kernel == "chain":
+            parts = [f"{first[tp, rows, name]['median_us']:.1f}" for name in ("gate_up", "down")]
+            lines.append(
+                f"| {tp} | {rows} | {' | '.join(parts)} | {row['median_us']:.1f} | "
+                f"{row['floor_us']:.1f} | {100 * row['of_floor']:.0f} % |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def cpu_table(measured: Mapping[str, Any]) -> str:
+    """What `python -m tests.bench.cpu` measured."""
+    machine = measured["machine"]
+    lines = [
+        f"{machine['cpu']}, {machine['cores']} cores, PyTorch {machine['torch']}; medians of "
+        f"{measured['rounds']} rounds, backends in turn; load average {measured['load'][0]} before "
+        f"and {measured['load'][1]} after. Prompts of {measured['prompt']} tokens; "
+        f"{measured['decoded']} tokens decoded, one request.",
+        "",
+        "| what | backend | tokens/s | min to max | at least |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {row['what']} | {row['backend']} | {row['median_tokens_s']:.0f} | "
+            f"{row['min_tokens_s']:.0f} to {row['max_tokens_s']:.0f} | "
+            f"{row['least_tokens_s'] or '-'} |"
+            for row in measured["rows"]
+        ),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def earlier(row: Mapping[str, Any]) -> str:

@@ -336,10 +336,14 @@ def test_an_inner_group_that_fails_fails_the_outer_group() -> None:
 
 def test_a_communicator_serves_only_its_own_thread_and_only_while_its_group_runs() -> None:
     with pytest.raises(RankError, match="of rank 0 was used in another thread"):
-        run_ranks(1, lambda comm: run_ranks(1, lambda _: comm.all_reduce(X)))
-    (kept,) = run_ranks(1, lambda comm: comm)
+        run_ranks(2, lambda comm: run_ranks(2, lambda _: comm.all_reduce(X)))
+    kept, _ = run_ranks(2, lambda comm: comm)
     with pytest.raises(RankError, match="another thread"):
         kept.all_reduce(X)
+
+
+def test_a_rank_alone_runs_in_the_thread_of_its_caller() -> None:
+    assert run_ranks(1, lambda _: threading.current_thread()) == [threading.current_thread()]
 
 
 def test_an_interrupt_of_the_caller_ends_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,8 +209,8 @@ def test_a_sleep_does_not_end_before_it_began() -> None:
 
 def test_a_wait_serves_only_its_own_thread_and_only_while_its_group_runs() -> None:
     with pytest.raises(RankError, match="of rank 0 was used in another thread"):
-        run_ranks(1, lambda who: run_ranks(1, lambda _: who.sleep(1)))
-    (kept,) = run_ranks(1, lambda who: who)
+        run_ranks(2, lambda who: run_ranks(2, lambda _: who.sleep(1)))
+    kept, _ = run_ranks(2, lambda who: who)
     with pytest.raises(RankError, match="another thread"):
         kept.wait_until(NEVER, 1.0)
 
