@@ -87,8 +87,10 @@ class RowCounts:
             raise ValueError(f"graphs of {self.graph_sizes} rows; want at least 1 each")
 
     def prepared(self, width: int) -> tuple[int, ...]:
-        """Row counts at one window width, rising: buckets and sizes of graphs, rounded up to whole
-        windows, and the most whole windows that the largest bucket holds; none above it.
+        """Row counts at one window width, rising.
+
+        Buckets and sizes of graphs, rounded up to whole windows, and the most whole windows that
+        the largest bucket holds; none above it.
 
         Args:
             width: rows of each request, at least 1.
