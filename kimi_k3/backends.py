@@ -5,7 +5,8 @@ Both work on the same caches, allocated here for an engine's settings.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
 
 import torch
 
@@ -72,6 +73,23 @@ class Setup:
         return replace(self, options=self.options.sized_for(self.config, requests))
 
 
+def moved(weights: ModelWeights, device: torch.device) -> ModelWeights:
+    """The same weights on `device`; what is there already stays where it is."""
+
+    def move(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return value.to(device)
+        if isinstance(value, tuple):
+            return tuple(move(item) for item in value)
+        if is_dataclass(value):
+            kind: Any = type(value)
+            return kind(*(move(getattr(value, field.name)) for field in fields(value)))
+        return value
+
+    here: ModelWeights = move(weights)
+    return here
+
+
 def specialized_rounding(activations: str, tp: int) -> Rounding:
     """The specialised column of spec 2.8.
 
@@ -104,8 +122,9 @@ class RankModel:
 
         Args:
             setup: what all ranks agree on.
-            weights: this rank's, on the setup's device.
+            weights: this rank's, on any device.
         """
+        weights = moved(weights, setup.device)
         dtype = FP8 if setup.fp8_cache else setup.stock_rounding.stored
         form = KvCache(torch.empty(0, dtype=dtype), interleave=setup.options.interleave)
         caches = allocate(

@@ -3,7 +3,7 @@
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,6 +64,13 @@ MAX_DRAFT = 7
     "--tp", type=click.IntRange(1), default=1, show_default=True, help="Ranks, in this process."
 )
 @dcp_option
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cpu",
+    show_default=True,
+    help="Where to compute; one GPU holds one rank.",
+)
 @click.option(
     "--weights",
     type=click.Path(exists=True, path_type=Path),
@@ -126,6 +133,7 @@ def command(
     max_tokens: int,
     tp: int,
     dcp: int,
+    device: str,
     weights: Path | None,
     seed: int,
     temperature: float,
@@ -136,7 +144,7 @@ def command(
     rates: str | None,
     form: str,
 ) -> None:
-    """Continue prompts of token ids on the CPU and print the new ids, a line for each prompt.
+    """Continue prompts of token ids and print the new ids, a line for each prompt.
 
     What computed them is printed with the result. The same command prints the same ids.
     """
@@ -147,7 +155,10 @@ def command(
         want = "--backend latency_specialized with it: auto runs anywhere"
         raise InputError.one("--virtual-ranks", "backend auto", want)
     context = max(map(len, ids)) + max_tokens - 1
-    deployment = this_process(config, backend, tp, dcp, len(ids), draft, context, kv, virtual_ranks)
+    deployment = replace(
+        this_process(config, backend, tp, dcp, len(ids), draft, context, kv, virtual_ranks),
+        hardware=hardware(device, tp),
+    )
     try:
         admission = admit(deployment)
     except Refused as refused:
@@ -169,6 +180,7 @@ def command(
         dcp=dcp,
         speculation=speculation(config, draft, drafter, length, rates, seed),
         padding=RowCounts().padded_requests,
+        device=device,
     )
     requests = [
         Request(prompt, max_tokens, Sampling(temperature, seed=seed + place))
@@ -193,7 +205,7 @@ def this_process(
     kv: str,
     virtual_ranks: bool,
 ) -> Deployment:
-    """What the gate must know of generating in one process on a CPU."""
+    """What the gate must know of generating in one process, on a CPU until `hardware` is told."""
     return Deployment(
         decode_backend=backend,
         config=config,
@@ -214,6 +226,24 @@ def this_process(
         features=Features.absent(),
         virtual_ranks=virtual_ranks,
     )
+
+
+def hardware(device: str, tp: int) -> str:
+    """The hardware as the gate knows it: `cpu`, or what the driver calls the GPU.
+
+    Raises:
+        InputError: there is no GPU, or it would have to hold several ranks.
+    """
+    if device == "cpu":
+        return device
+    if tp > 1:
+        raise InputError.one("--tp", f"{tp} ranks on one GPU", "--tp 1, or --device cpu")
+    import torch
+
+    if not torch.cuda.is_available():
+        saw = "no CUDA device that PyTorch can use"
+        raise InputError.one("--device", saw, "one", "--device cpu")
+    return str(torch.cuda.get_device_name())
 
 
 def speculation(

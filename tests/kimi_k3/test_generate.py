@@ -301,6 +301,14 @@ REFUSED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ["--prompt-ids", "1", "--config", "full", "--tp", "8"],
         ["GB of weights, state, cache and mailboxes; want at most 17.2 GB: all ranks live in one"],
     ),
+    "a GPU where there is none": (
+        ["--prompt-ids", "1", "--device", "cuda"],
+        ["--device: saw no CUDA device that PyTorch can use; want one; fix: --device cpu"],
+    ),
+    "several ranks on one GPU": (
+        ["--prompt-ids", "1", "--device", "cuda", "--tp", "2"],
+        ["--tp: saw 2 ranks on one GPU; want --tp 1, or --device cpu"],
+    ),
     "virtual ranks of the stock path": (
         ["--prompt-ids", "1", "--virtual-ranks"],
         ["--virtual-ranks: saw backend auto; want --backend latency_specialized with it"],
