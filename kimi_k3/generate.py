@@ -157,7 +157,7 @@ def planned_exchanges(setup: Setup, region: Region) -> Exchanges:
 def in_options(problem: Problem) -> Problem:
     """The same in the words of the command line."""
     names = [OPTIONS.get(name, name) for name in problem.where.split(", ")]
-    where = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+    where = ", ".join(f"--{name.lstrip('-').replace('_', '-')}" for name in names)
     fix = problem.fix.replace("max_tokens", "--max-tokens") if problem.fix else problem.fix
     return Problem(where, problem.saw, problem.want, fix)
 

@@ -18,8 +18,11 @@ COMMANDS: Mapping[str, str] = {
 """Command name to its one-line help. Each lives in `kimi_k3/cli/<name>.py` as `command`."""
 
 
-NUMERICS = ("numpy", "safetensors", "torch")
-"""Modules of the extra `reference`; shapes and the gate need none of them."""
+EXTRAS = {"numpy": "reference", "safetensors": "reference", "torch": "reference"} | {
+    "fla": "gpu",
+    "triton": "gpu",
+}
+"""Modules by the extra that brings them; shapes and the gate need none of them."""
 
 
 @click.group(
@@ -45,11 +48,13 @@ def main() -> None:
         click.echo(f"kimi-k3: {error}", err=True)
         sys.exit(Exit.OUR_FAULT)
     except ModuleNotFoundError as error:
-        if error.name not in NUMERICS:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in EXTRAS:
             raise
+        extra = EXTRAS[missing]
         click.echo(
-            f"kimi-k3: saw no {error.name}; want numpy, safetensors and torch; fix: install "
-            "the extra `reference`, such as pip install 'path/to/clone[reference]'",
+            f"kimi-k3: saw no {missing}; want what the extra `{extra}` brings; fix: install it, "
+            f"such as pip install 'path/to/clone[{extra}]'",
             err=True,
         )
         sys.exit(Exit.BAD_INPUT)

@@ -13,6 +13,7 @@ from fasttrack.errors import Exit, InputError
 from kimi_k3.cli.options import dcp_option, format_option
 from kimi_k3.config import K3Config, named
 from kimi_k3.decode.deployment import Deployment, Features, Formats
+from kimi_k3.decode.packaged import packaged_policy
 from kimi_k3.decode.scope import Admission, Refused, admit
 from kimi_k3.sharding import Sharding
 
@@ -190,8 +191,14 @@ def command(
     source = weights_source(config, tp, weights, seed)
     generated = generate(setup, source, requests, admission.region)
     origin = f"random, seed {seed}" if weights is None else str(weights)
-    show = as_json if form == "json" else as_text
-    click.echo(show(generated, admission, (tp, dcp), origin))
+    if form == "json":
+        click.echo(as_json(generated, admission, (tp, dcp), origin))
+        return
+    click.echo(as_text(generated, admission, (tp, dcp), origin))
+    if options.speculation.draft:
+        click.echo(drafts(generated))
+    for note in dict.fromkeys(note for result in generated.results for note in result.notes):
+        click.echo(note)
 
 
 def this_process(
@@ -229,7 +236,7 @@ def this_process(
 
 
 def hardware(device: str, tp: int) -> str:
-    """The hardware as the gate knows it: `cpu`, or what the driver calls the GPU.
+    """The hardware as the gate knows it.
 
     Raises:
         InputError: there is no GPU, or it would have to hold several ranks.
@@ -243,7 +250,7 @@ def hardware(device: str, tp: int) -> str:
     if not torch.cuda.is_available():
         saw = "no CUDA device that PyTorch can use"
         raise InputError.one("--device", saw, "one", "--device cpu")
-    return str(torch.cuda.get_device_name())
+    return packaged_policy().hardware_id(torch.cuda.get_device_name())
 
 
 def speculation(
@@ -263,6 +270,8 @@ def speculation(
     from kimi_k3.generate import in_options
 
     rated = not (length is None and rates is None)
+    if drafter == "ngram" and not draft:
+        raise InputError.one("--draft", "0 with --drafter ngram", "at least 1 token")
     if drafter == "ngram" and rated:
         saw = "a synthetic acceptance for the n-gram drafter"
         raise InputError.one("--drafter", saw, "--drafter synthetic, or no synthetic acceptance")
@@ -283,7 +292,7 @@ def speculation(
 def as_text(
     generated: "Generated", admission: Admission, split: tuple[int, int], origin: str
 ) -> str:
-    """New ids, then what computed them, then what a reader must know."""
+    """New ids, then what computed them."""
     ids = [",".join(map(str, result.tokens)) for result in generated.results]
     ranks = f"tp {split[0]}, dcp {split[1]}"
     lines = [*ids, f"providers: {', '.join(generated.providers)}; {ranks}; weights: {origin}"]
@@ -291,14 +300,18 @@ def as_text(
         taken = ", ".join(f"{count} {reason}" for reason, count in generated.steps.items())
         lines.append(f"steps: {taken}")
         lines.extend(admission.lines())
+    return "\n".join(lines)
+
+
+def drafts(generated: "Generated") -> str:
+    """How speculation went, in one line."""
     counts = generated.metrics.speculation
-    if counts.drafts:
-        lines.append(
-            f"drafts: {counts.accepted} of {counts.drafted} tokens accepted, "
-            f"{counts.acceptance_length:.2f} tokens per window"
-        )
-    notes = dict.fromkeys(note for result in generated.results for note in result.notes)
-    return "\n".join([*lines, *notes])
+    if not counts.drafts:
+        return f"drafts: none in {counts.windows} windows: no text before them to draft from"
+    return (
+        f"drafts: {counts.accepted} of {counts.drafted} tokens accepted, "
+        f"{counts.acceptance_length:.2f} tokens per window"
+    )
 
 
 def as_json(

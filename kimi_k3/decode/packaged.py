@@ -5,6 +5,7 @@ A wheel carries both files; a checkout is read from its `manifests/` folder. The
 files that `fasttrack check` enforces.
 """
 
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
@@ -20,6 +21,15 @@ MANIFEST = "kimi-k3-decode.yaml"
 POLICY = "policy.yaml"
 
 
+class Product(BaseModel):
+    """One entry of the policy's hardware vocabulary, as far as a running server needs it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    gpu: str
+    """Product name as the driver reports it."""
+
+
 class PolicyFacts(BaseModel):
     """The part of the policy that binds a running server; the checker reads the rest."""
 
@@ -27,6 +37,12 @@ class PolicyFacts(BaseModel):
 
     admit_tier: Tier = DEFAULT_ADMIT_TIER
     """Lowest effective tier that is admitted."""
+    hardware: Mapping[str, Product]
+    """Hardware vocabulary by id."""
+
+    def hardware_id(self, found: str) -> str:
+        """The id of a product by the driver's name for it, or that name when no entry has it."""
+        return next((key for key, known in self.hardware.items() if known.gpu == found), found)
 
 
 def packaged_manifest() -> Manifest:

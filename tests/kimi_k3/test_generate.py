@@ -204,6 +204,8 @@ def test_synthetic_drafts_are_counted_and_their_text_is_said_to_mean_nothing() -
     assert f"drafts: {counts['accepted']} of {counts['drafted']} tokens accepted" in text[2]
     assert got["results"][0]["notes"] == ["meaningless text"]
     assert text[-1] == "meaningless text"
+    quiet = run("--prompt-ids", "1", "--max-tokens", "2", "--draft", "3").stdout.splitlines()
+    assert quiet[-1].startswith("drafts: none in ")
 
 
 def test_a_checkpoint_brings_its_configuration_and_its_weights(
@@ -324,12 +326,23 @@ REFUSED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ["--prompt-ids", "1", "--draft", "3", "--synthetic-acceptance-length", "5"],
         ["--synthetic-acceptance-length: saw 5.0; want a number from 1 to 4"],
     ),
+    "rates that are no numbers": (
+        ["--prompt-ids", "1", "--draft", "2", "--synthetic-acceptance-rates", "0.9,x"],
+        ["--synthetic-acceptance-rates: saw '0.9,x'; want numbers, such as 0.9,0.5"],
+    ),
+    "n-grams of no length": (
+        ["--prompt-ids", "1", "--drafter", "ngram"],
+        ["--draft: saw 0 with --drafter ngram; want at least 1 token"],
+    ),
     "rates that rise": (
         ["--prompt-ids", "1", "--draft", "2", "--synthetic-acceptance-rates", "0.5,0.9"],
         ["--synthetic-acceptance-rates: saw 0.5, 0.9; want rates that never rise"],
     ),
     "a synthetic acceptance of n-grams": (
-        ["--prompt-ids", "1", "--drafter", "ngram", "--synthetic-acceptance-length", "2"],
+        [
+            *("--prompt-ids", "1", "--draft", "2", "--drafter", "ngram"),
+            *("--synthetic-acceptance-length", "2"),
+        ],
         ["--drafter: saw a synthetic acceptance for the n-gram drafter; want --drafter synth"],
     ),
     "a division that neither backend can make": (

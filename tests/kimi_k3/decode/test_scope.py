@@ -19,7 +19,7 @@ from fasttrack.workspace import open_workspace
 from kimi_k3.config import full, mini, tiny16
 from kimi_k3.decode.deployment import Deployment, Features, Formats
 from kimi_k3.decode.nvlink import NvlinkDomain
-from kimi_k3.decode.packaged import packaged_manifest
+from kimi_k3.decode.packaged import packaged_manifest, packaged_policy
 from kimi_k3.decode.scope import Gate, Refused, admit, largest_step
 
 from .deployments import DOMAIN, SOUND, SPECIALISED, VIRTUAL, open_gate, todays_gate
@@ -62,6 +62,9 @@ def test_the_gate_reads_the_manifest_and_the_policy_that_the_checker_reads() -> 
     policy = workspace.config.policy
     assert packaged_manifest() == workspace.manifest("kimi-k3-decode")
     assert todays_gate().admit_tier is policy.admit_tier
+    found = {known.gpu: key for key, known in policy.hardware.items()}
+    assert {gpu: packaged_policy().hardware_id(gpu) for gpu in found} == found
+    assert packaged_policy().hardware_id("NVIDIA A100-SXM4-80GB") == "NVIDIA A100-SXM4-80GB"
 
 
 def test_a_sound_deployment_is_admitted_by_its_region() -> None:
