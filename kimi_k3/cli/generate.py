@@ -3,25 +3,24 @@
 
 import json
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from fasttrack.errors import Exit, InputError
+from kimi_k3.cli.generated import FORMAT_VERSION, as_json, as_text, drafts
 from kimi_k3.cli.options import dcp_option, format_option
 from kimi_k3.config import K3Config, named
 from kimi_k3.decode.deployment import Deployment, Features, Formats
 from kimi_k3.decode.packaged import packaged_policy
-from kimi_k3.decode.scope import Admission, Refused, admit
+from kimi_k3.decode.scope import Refused, admit
 from kimi_k3.sharding import Sharding
 
 if TYPE_CHECKING:
     from kimi_k3.engine.speculation import Speculation
-    from kimi_k3.generate import Generated
 
-FORMAT_VERSION = 2
 MAX_TOKENS = 1_048_576
 MAX_DRAFT = 7
 
@@ -287,61 +286,6 @@ def speculation(
         )
     except InputError as error:
         raise InputError([in_options(problem) for problem in error.problems]) from error
-
-
-def as_text(
-    generated: "Generated", admission: Admission, split: tuple[int, int], origin: str
-) -> str:
-    """New ids, then what computed them."""
-    ids = [",".join(map(str, result.tokens)) for result in generated.results]
-    ranks = f"tp {split[0]}, dcp {split[1]}"
-    lines = [*ids, f"providers: {', '.join(generated.providers)}; {ranks}; weights: {origin}"]
-    if generated.steps:
-        taken = ", ".join(f"{count} {reason}" for reason, count in generated.steps.items())
-        lines.append(f"steps: {taken}")
-        lines.extend(admission.lines())
-    return "\n".join(lines)
-
-
-def drafts(generated: "Generated") -> str:
-    """How speculation went, in one line."""
-    counts = generated.metrics.speculation
-    if not counts.drafts:
-        return f"drafts: none in {counts.windows} windows: no text before them to draft from"
-    return (
-        f"drafts: {counts.accepted} of {counts.drafted} tokens accepted, "
-        f"{counts.acceptance_length:.2f} tokens per window"
-    )
-
-
-def as_json(
-    generated: "Generated", admission: Admission, split: tuple[int, int], origin: str
-) -> str:
-    """The same as one JSON object."""
-    return json.dumps(
-        {
-            "version": FORMAT_VERSION,
-            "backend": admission.backend,
-            "region": admission.region.id if admission.region else None,
-            "notes": list(admission.notes),
-            "providers": generated.providers,
-            "operators": dict(generated.operators),
-            "steps": dict(generated.steps),
-            "tp": split[0],
-            "dcp": split[1],
-            "weights": origin,
-            "speculation": asdict(generated.metrics.speculation)
-            | {"acceptance_length": generated.metrics.speculation.acceptance_length},
-            "results": [
-                {
-                    "token_ids": result.tokens,
-                    "finish_reason": result.reason,
-                    "notes": result.notes,
-                }
-                for result in generated.results
-            ],
-        }
-    )
 
 
 def token_ids(text: str) -> tuple[int, ...]:
