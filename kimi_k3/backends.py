@@ -6,7 +6,7 @@ Both work on the same caches, allocated here for an engine's settings.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -26,6 +26,8 @@ from kimi_k3.step import Backend, Group, Kind
 from kimi_k3.stock.model import StockModel
 from kimi_k3.stock.torch_ops import TorchOps
 from kimi_k3.weights import ModelWeights
+
+W = TypeVar("W", ModelWeights, PackedModel)
 
 FLOOR_RULE_TP = 8
 """The tensor parallelism whose expert kernels scale their hidden rows by the floor rule."""
@@ -73,7 +75,7 @@ class Setup:
         return replace(self, options=self.options.sized_for(self.config, requests))
 
 
-def moved(weights: ModelWeights, device: torch.device) -> ModelWeights:
+def moved(weights: W, device: torch.device) -> W:
     """The same weights on `device`; what is there already stays where it is."""
 
     def move(value: Any) -> Any:
@@ -86,7 +88,7 @@ def moved(weights: ModelWeights, device: torch.device) -> ModelWeights:
             return kind(*(move(getattr(value, field.name)) for field in fields(value)))
         return value
 
-    here: ModelWeights = move(weights)
+    here: W = move(weights)
     return here
 
 

@@ -18,6 +18,8 @@ from typing import Protocol
 
 import torch
 
+from fasttrack.errors import FasttrackError
+
 
 class Kind(StrEnum):
     """How a group's new tokens relate to its requests."""
@@ -190,3 +192,14 @@ class Backend(Protocol):
 
     def providers(self) -> tuple[str, ...]:
         """What has computed so far, each named once: `stock`, `reference`, kernels."""
+
+
+class StepStoppedError(FasttrackError):
+    """A step ended in an error that is none of ours; the caches may be ahead of the requests."""
+
+
+def lasting(error: BaseException) -> FasttrackError:
+    """What every later call raises after `error` ended a step: itself, if it is one of ours."""
+    if isinstance(error, FasttrackError):
+        return error
+    return StepStoppedError(f"an earlier step ended in {type(error).__name__}: {error}")

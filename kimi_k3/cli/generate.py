@@ -3,7 +3,6 @@
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -155,9 +154,8 @@ def command(
         want = "--backend latency_specialized with it: auto runs anywhere"
         raise InputError.one("--virtual-ranks", "backend auto", want)
     context = max(map(len, ids)) + max_tokens - 1
-    deployment = replace(
-        this_process(config, backend, tp, dcp, len(ids), draft, context, kv, virtual_ranks),
-        hardware=hardware(device, tp),
+    deployment = this_process(
+        config, backend, hardware(device, tp), tp, dcp, len(ids), draft, context, kv, virtual_ranks
     )
     try:
         admission = admit(deployment)
@@ -203,6 +201,7 @@ def command(
 def this_process(
     config: K3Config,
     backend: str,
+    hardware: str,
     tp: int,
     dcp: int,
     requests: int,
@@ -211,11 +210,11 @@ def this_process(
     kv: str,
     virtual_ranks: bool,
 ) -> Deployment:
-    """What the gate must know of generating in one process, on a CPU until `hardware` is told."""
+    """What the gate must know of generating in one process."""
     return Deployment(
         decode_backend=backend,
         config=config,
-        hardware="cpu",
+        hardware=hardware,
         tp=tp,
         dcp=dcp,
         max_requests=requests,

@@ -25,14 +25,10 @@ from kimi_k3.decode.plan import Fallback, Planner
 from kimi_k3.decode.providers import Providers
 from kimi_k3.packed import PackedKda, PackedLayer, PackedMla, PackedModel, PackedMoe
 from kimi_k3.reference.state import Caches, KdaState, KvCache
-from kimi_k3.step import Backend, GroupTensors, Step, StepOutput
+from kimi_k3.step import Backend, GroupTensors, Step, StepOutput, lasting
 
 STOCK = "stock"
 PLANNED = "planned"
-
-
-class ExecutorStoppedError(FasttrackError):
-    """A step ended in an error that is none of ours; the caches may be ahead of the requests."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +84,8 @@ class Executor:
         """Remembers what ended a step."""
         try:
             yield
-        except FasttrackError as error:
-            self._failures.append(error)
-            raise
         except BaseException as error:  # also an interrupt
-            why = f"an earlier step ended in {type(error).__name__}: {error}"
-            self._failures.append(ExecutorStoppedError(why))
+            self._failures.append(lasting(error))
             raise
 
     def _run(self, step: Step) -> StepOutput:

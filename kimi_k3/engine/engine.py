@@ -18,11 +18,11 @@ from kimi_k3.engine.batch import Batch, Part
 from kimi_k3.engine.metrics import EngineMetrics
 from kimi_k3.engine.options import EngineConfig
 from kimi_k3.engine.request import Request
-from kimi_k3.engine.results import EngineStoppedError, Event, FinishReason, Result, Unfinished
+from kimi_k3.engine.results import Event, FinishReason, Result, Unfinished
 from kimi_k3.engine.sampler import StepLogits
 from kimi_k3.engine.scheduler import Scheduler
 from kimi_k3.engine.state import RequestState
-from kimi_k3.step import Backend, Kind, Step
+from kimi_k3.step import Backend, Kind, Step, lasting
 
 
 class Engine:
@@ -156,12 +156,7 @@ class Engine:
         try:
             return self._judge(batch, self._logits(step))
         except BaseException as error:  # also an interrupt: the caches may be ahead
-            if isinstance(error, FasttrackError):
-                self._failure = error
-            else:
-                self._failure = EngineStoppedError(
-                    f"an earlier step ended in {type(error).__name__}: {error}"
-                )
+            self._failure = lasting(error)
             raise
 
     def _logits(self, step: Step) -> StepLogits:

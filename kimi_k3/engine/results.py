@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fasttrack.errors import FasttrackError, Problem
+from fasttrack.errors import Problem
 from kimi_k3.engine.metrics import RequestMetrics
 from kimi_k3.engine.request import Request
 
@@ -72,7 +72,3 @@ class Unfinished:
     request: int
     tokens: tuple[int, ...]
     rest: Request
-
-
-class EngineStoppedError(FasttrackError):
-    """A step ended in an error that is none of ours; the caches may be ahead of the requests."""

@@ -18,10 +18,15 @@ def embed(ctx: Context, w: PackedModel, token_ids: torch.Tensor) -> torch.Tensor
 
     An id outside the vocabulary gives zeros on every rank: who accepts requests refuses it.
     """
-    local = token_ids.long() - ctx.comm.rank * len(w.embed_tokens)  # [M]
-    held = (local >= 0) & (local < len(w.embed_tokens))  # [M]
-    rows = w.embed_tokens[torch.where(held, local, 0)].to(ctx.rounding.compute)  # [M, H]
-    return torch.where(held[:, None], rows, 0.0)
+    return stored_rows(ctx, w, token_ids).to(ctx.rounding.compute)
+
+
+def stored_rows(ctx: Context, w: PackedModel, token_ids: torch.Tensor) -> torch.Tensor:
+    """The same in the dtype of the table."""
+    table = w.embed_tokens
+    local = token_ids.long() - ctx.comm.rank * len(table)  # [M]
+    held = (local >= 0) & (local < len(table))  # [M]
+    return torch.where(held[:, None], table[torch.where(held, local, 0)], 0.0)  # [M, H]
 
 
 def final_norm_logits(ctx: Context, w: PackedModel, hidden: torch.Tensor) -> torch.Tensor:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
+from kimi_k3.backends import moved
 from kimi_k3.config import K3Config, mini
 from kimi_k3.packed import PackedModel, pack
 from kimi_k3.random_init import random_weights
@@ -33,30 +34,13 @@ PAGE = 16
 REQUESTS = 4
 
 
-def moved(model: PackedModel) -> PackedModel:
-    """On the GPU; records of tensors all the way down."""
-
-    def go(value: object) -> object:
-        if isinstance(value, torch.Tensor):
-            return value.to(GPU)
-        if isinstance(value, tuple):
-            return tuple(go(item) for item in value)
-        if hasattr(value, "__dataclass_fields__"):
-            return type(value)(*(go(getattr(value, n)) for n in value.__dataclass_fields__))
-        return value
-
-    got = go(model)
-    assert isinstance(got, PackedModel)
-    return got
-
-
 def untied(config: K3Config) -> PackedModel:
     """Random weights without the exact tie of two experts, which either may win."""
     model = pack(config, random_weights(config))
     for layer in model.layers:
         if hasattr(layer.ffn, "correction_bias"):
             layer.ffn.correction_bias[-1] += 0.25
-    return moved(model)
+    return moved(model, GPU)
 
 
 def caches_for(config: K3Config, rounding: Rounding, *, fp8: bool) -> Caches:

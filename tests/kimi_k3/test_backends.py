@@ -20,6 +20,7 @@ from kimi_k3.engine.metrics import EngineMetrics
 from kimi_k3.engine.options import EngineConfig
 from kimi_k3.engine.request import Request, Sampling
 from kimi_k3.engine.speculation import NO_SPECULATION, ngram
+from kimi_k3.packed import pack
 from kimi_k3.random_init import random_weights
 from kimi_k3.ranks import SingleRank
 from kimi_k3.reference.state import FP8, Caches, KvCache
@@ -64,6 +65,15 @@ def test_weights_that_are_moved_keep_every_tensor(tiny_weights: ModelWeights) ->
     assert there.layers[1].ffn.experts.w2_scale.is_meta  # type: ignore[union-attr]
     assert there.norm.shape == tiny_weights.norm.shape
     assert moved(tiny_weights, torch.device("cpu")).norm is tiny_weights.norm
+
+
+def test_packed_weights_that_are_moved_keep_every_tensor(tiny_weights: ModelWeights) -> None:
+    packed = pack(tiny(), tiny_weights)
+    there = moved(packed, torch.device("meta"))
+    assert there.layers[5].attention.in_proj.is_meta
+    assert there.layers[1].ffn.experts.w2_scale.is_meta  # type: ignore[union-attr]
+    assert there.final_mix.norm is None
+    assert moved(packed, torch.device("cpu")).lm_head is packed.lm_head
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import torch
 
+from kimi_k3.operators.ends import stored_rows
 from kimi_k3.packed import PackedFfn, PackedKda, PackedMix, PackedMla, PackedModel, PackedMoe
 from kimi_k3.reference.context import Context
 from kimi_k3.reference.state import KdaState, KvCache
@@ -64,11 +65,7 @@ class CudaOps:
 
     def embed(self, token_ids: torch.Tensor) -> torch.Tensor:
         """See `StockOps`."""
-        table = self.weights.embed_tokens
-        local = token_ids.long() - self.ctx.comm.rank * len(table)  # [M]
-        held = (local >= 0) & (local < len(table))
-        rows = torch.where(held[:, None], table[torch.where(held, local, 0)], 0.0)  # [M, H]
-        return self.ctx.comm.all_reduce(rows)
+        return self.ctx.comm.all_reduce(stored_rows(self.ctx, self.weights, token_ids))
 
     def blocks(self, rows: int) -> torch.Tensor:
         """See `StockOps`."""

@@ -383,7 +383,7 @@ def test_a_step_that_ends_in_an_error_ends_the_executor(tiny_weights: ModelWeigh
     (ended,) = LocalGroup(exchanges_of(tiny(), 1, 1, 64, torch.float32)).run(one_rank)
     assert ended.value is not None
     said, steps = ended.value
-    later = "ExecutorStoppedError: an earlier step ended in MemoryError: no room"
+    later = "StepStoppedError: an earlier step ended in MemoryError: no room"
     assert said == ["MemoryError: no room", later, later]
     assert steps == {"unprepared": 1}
 

@@ -13,9 +13,9 @@ from kimi_k3.engine.acceptance import RejectionSampling
 from kimi_k3.engine.drafters import Draft, NgramDrafter
 from kimi_k3.engine.options import EngineConfig
 from kimi_k3.engine.request import Request, Sampling
-from kimi_k3.engine.results import EngineStoppedError, FinishReason
+from kimi_k3.engine.results import FinishReason
 from kimi_k3.engine.speculation import Speculation
-from kimi_k3.step import Step, StepOutput
+from kimi_k3.step import Step, StepOutput, StepStoppedError
 from tests.kimi_k3.engine.alone import Oracle, alone
 from tests.kimi_k3.engine.serving import PROMPT, serve, speculating
 from tests.kimi_k3.engine.toy import VOCABULARY, Toy
@@ -79,12 +79,12 @@ ERRORS: dict[str, tuple[BaseException, type[FasttrackError], str]] = {
     ),
     "an error that is none of ours": (
         RuntimeError("out of memory"),
-        EngineStoppedError,
+        StepStoppedError,
         "an earlier step ended in RuntimeError: out of memory",
     ),
     "an interrupt": (
         KeyboardInterrupt(),
-        EngineStoppedError,
+        StepStoppedError,
         "an earlier step ended in KeyboardInterrupt",
     ),
 }
@@ -155,7 +155,7 @@ def test_a_failure_while_tokens_are_judged_also_stops_the_engine() -> None:
     engine.add(Request(PROMPT, 1))
     with pytest.raises(ZeroDivisionError):
         engine.step()
-    with pytest.raises(EngineStoppedError, match="ended in ZeroDivisionError"):
+    with pytest.raises(StepStoppedError, match="ended in ZeroDivisionError"):
         engine.step()
     assert engine.unfinished()[0].tokens == ()
 

@@ -8,7 +8,7 @@ import torch
 
 from kimi_k3.assembly import shard
 from kimi_k3.config import tiny
-from kimi_k3.operators.ends import embed, final_norm_logits
+from kimi_k3.operators.ends import embed, final_norm_logits, stored_rows
 from kimi_k3.packed import pack
 from kimi_k3.ranks import Communicator, run_ranks
 from kimi_k3.reference import head as reference
@@ -55,3 +55,11 @@ def test_ranks_together_give_what_one_gives(tp: int, tiny_weights: ModelWeights)
 
 def test_an_id_of_nobody_gives_zeros() -> None:
     assert not embed(context(), packed(), torch.tensor([-1, 58])).any()
+
+
+def test_stored_rows_keep_the_dtype_of_the_table(tiny_weights: ModelWeights) -> None:
+    ctx, ids = Context(tiny(), F64), torch.tensor([0, 511, 512])
+    rows = stored_rows(ctx, pack(tiny(), tiny_weights), ids)
+    assert rows.dtype == tiny_weights.embed_tokens.dtype != F64.compute
+    assert torch.equal(rows[:2], tiny_weights.embed_tokens[[0, 511]])
+    assert not rows[2].any()
