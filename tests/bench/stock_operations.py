@@ -10,6 +10,7 @@ import torch
 from fla.ops.kda import fused_recurrent_kda
 from fla.ops.kda.fused_recurrent import fused_recurrent_kda_fwd
 
+from kimi_k3.stock.cuda.recurrence import recurrence
 from tests.bench.graph_times import captured, replay_times
 from tests.bench.rank_share import DEVICE, random_matrix
 
@@ -96,20 +97,20 @@ def recurrence_pair(
     slots = (torch.randperm(rows * count, device=DEVICE) + 1).int().view(count, rows, 1)
     starts = torch.arange(rows + 1, device=DEVICE, dtype=torch.int32)
 
-    def ours(own: torch.Tensor) -> object:
-        return fused_recurrent_kda_fwd(
-            q=q,
-            k=k,
-            v=v,
-            g=g,
-            beta=beta,
-            initial_state=pool,
-            inplace_final_state=True,
-            cu_seqlens=starts,
-            ssm_state_indices=own,
-            num_accepted_tokens=accepted,
-            out=out,
-            **shared,
+    def ours(own: torch.Tensor) -> None:
+        recurrence(
+            out[0],
+            (q[0], k[0], v[0]),
+            g[0],
+            beta[0],
+            shared["A_log"],
+            shared["dt_bias"],
+            pool,
+            row_starts=starts,
+            slots=own,
+            accepted=accepted,
+            scale=shared["scale"],
+            lower_bound=shared["lower_bound"],
         )
 
     by_request = {

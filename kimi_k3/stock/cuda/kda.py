@@ -7,7 +7,6 @@ start from a copy of each request's state.
 
 import torch
 from fla.ops.kda import chunk_kda
-from fla.ops.kda.fused_recurrent import fused_recurrent_kda_fwd
 
 from kimi_k3.config import K3Config
 from kimi_k3.packed import PackedKda
@@ -16,6 +15,7 @@ from kimi_k3.stock.cuda.conv import Convolution, conv_prefill, conv_window
 from kimi_k3.stock.cuda.decay import Decay
 from kimi_k3.stock.cuda.gated_norm import gated_norm
 from kimi_k3.stock.cuda.prepared import Part
+from kimi_k3.stock.cuda.recurrence import recurrence
 
 
 def window(
@@ -41,26 +41,19 @@ def window(
     conv_window(conv, Decay(raw, _first_factor(config, w, projected), w.f_b_proj))
     q, k, v = _heads(config, conv.out)
     o = torch.empty_like(v)
-    fused_recurrent_kda_fwd(
-        q=q,
-        k=k,
-        v=v,
-        g=raw.view_as(k),
-        beta=conv.beta[None],
-        A_log=w.a_log,
-        dt_bias=w.dt_bias,
-        initial_state=state.recurrent,
+    recurrence(
+        o,
+        (q, k, v),
+        raw.view_as(k),
+        conv.beta,
+        w.a_log,
+        w.dt_bias,
+        state.recurrent,
+        row_starts=part.row_starts,
+        slots=part.slots,
+        accepted=part.accepted,
         scale=config.kda_scale,
-        inplace_final_state=True,
-        state_v_first=True,
-        cu_seqlens=part.row_starts,
-        ssm_state_indices=part.slots,
-        num_accepted_tokens=part.accepted,
-        use_qk_l2norm_in_kernel=True,
-        use_gate_in_kernel=True,
-        use_beta_sigmoid_in_kernel=True,
         lower_bound=config.gate_lower_bound,
-        out=o,
     )
     _finish(config, w, projected, o, part, out)
 
@@ -80,7 +73,7 @@ def prefill(
     started = (part.lengths > part.group.rows)[:, None, None, None]
     initial = torch.where(started, state.recurrent[first], 0.0)  # [R, h, value, key]
     by_request = (part.group.requests, part.group.rows)
-    q, k, v = (t[0].unflatten(0, by_request) for t in _heads(config, conv.out))
+    q, k, v = (t.unflatten(0, by_request) for t in _heads(config, conv.out))
     o, final = chunk_kda(
         q,
         k,
@@ -102,7 +95,7 @@ def prefill(
     live = (part.lengths > 0)[:, None, None, None]
     kept = torch.where(live, final, state.recurrent[0])  # padding writes the null slot back
     state.recurrent[part.slots[:, 0].long()] = kept
-    _finish(config, w, projected, o.flatten(0, 1)[None], part, out)
+    _finish(config, w, projected, o.flatten(0, 1), part, out)
 
 
 def _convolution(
@@ -125,8 +118,8 @@ def _convolution(
 
 
 def _heads(config: K3Config, qkv: torch.Tensor) -> list[torch.Tensor]:
-    """The q, k and v [1, M, h, d] of [3, M, W]."""
-    return [part.unflatten(1, (-1, config.kda_head_dim))[None] for part in qkv]
+    """The q, k and v [M, h, d] of [3, M, W]."""
+    return [part.unflatten(1, (-1, config.kda_head_dim)) for part in qkv]
 
 
 def _first_factor(config: K3Config, w: PackedKda, projected: torch.Tensor) -> torch.Tensor:
@@ -143,11 +136,11 @@ def _finish(
     part: Part,
     out: torch.Tensor,
 ) -> None:
-    """Norm and gate of o [1, M, h, d]."""
+    """Norm and gate of o [M, h, d]."""
     width = len(w.dt_bias)
     gated_norm(
         out,
-        o[0],
+        o,
         projected[:, 3 * width : 4 * width],
         w.o_norm,
         part.lengths,
