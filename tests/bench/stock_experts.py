@@ -8,7 +8,7 @@ first iteration. Then a CUDA graph of `ITERATIONS` launches, each with other ran
 replayed; a time is the replay's divided by that number. All experts of one layer are resident, so
 that between two uses of an expert far more than the L2 cache is read. A floor is the bytes of the
 distinct experts, scales included, at the sustained bandwidth. At last the chain in use is timed:
-plan, both products, weighted sum.
+plan, both products, weighted sum; for one row, gate and up, then down with the sum.
 """
 
 import argparse
@@ -22,8 +22,9 @@ from pathlib import Path
 import torch
 
 from kimi_k3.stock.cuda.expert_plan import ExpertPlan, plan_pairs
-from kimi_k3.stock.cuda.expert_tiles import Tile, tiles_for
-from kimi_k3.stock.cuda.experts import down, gate_up, weighted_sum
+from kimi_k3.stock.cuda.expert_sum import down_sum, weighted_sum
+from kimi_k3.stock.cuda.expert_tiles import Tile, Tiles, tiles_for
+from kimi_k3.stock.cuda.experts import down, gate_up
 from kimi_k3.weights import ExpertWeights
 from tests.bench.graph_times import captured, replay_times
 from tests.gpu.packed_oracle import (
@@ -38,6 +39,7 @@ from tests.gpu.packed_oracle import (
     normal,
     random_experts,
     routing,
+    weighted_rows,
 )
 
 SUSTAINED = 4.27e12
@@ -70,6 +72,7 @@ class Case:
     """Inputs of all iterations for one shape and row count."""
 
     shape: Experts
+    tiles: Tiles
     w: ExpertWeights
     z: torch.Tensor
     ids: list[torch.Tensor]
@@ -85,18 +88,19 @@ class Case:
 
     @classmethod
     def random(cls, shape: Experts, w: ExpertWeights, m: int) -> "Case":
-        tokens = tiles_for(m).tokens
+        tiles = tiles_for(m, shape.live)
         ids = [routing("random", m, shape, seed=100 * m + i) for i in range(ITERATIONS)]
         z, hidden = normal(1, m, shape.latent), normal(2, m * shape.k, shape.width)
         case = cls(
             shape,
+            tiles,
             w,
             z,
             ids,
             [
-                ExpertPlan.one_row(own, tokens)
+                ExpertPlan.one_row(own, tiles.tokens)
                 if m == 1
-                else ExpertPlan.empty(own.numel(), tokens, DEVICE)
+                else ExpertPlan.empty(own.numel(), tiles.tokens, DEVICE)
                 for own in ids
             ],
             int32([1] * m),
@@ -129,11 +133,38 @@ class Case:
             wide=False,
         )
 
+    @property
+    def one_row(self) -> bool:
+        return len(self.z) == 1
+
     def down(self, i: int, tile: Tile) -> None:
-        down(self.hidden, self.w, self.plans[i], self.rows, tile, live=self.shape.live, wide=False)
+        """What follows `gate_up`: for one row its sum, too."""
+        live = self.shape.live
+        if not self.one_row:
+            down(self.hidden, self.w, self.plans[i], self.rows, tile, live=live, wide=False)
+            return
+        down_sum(
+            self.weights,
+            self.hidden,
+            self.w,
+            self.ids[i],
+            self.lengths,
+            self.partial,
+            tile,
+            live=live,
+            wide=False,
+        )
 
     def total(self) -> None:
         weighted_sum(self.weights, self.rows, self.lengths, 1, self.partial)
+
+    def chain(self, i: int) -> None:
+        """What a step does, with the tiles in use."""
+        self.plan(i)
+        self.gate_up(i, self.tiles.gate_up[0])
+        self.down(i, self.tiles.down[0])
+        if not self.one_row:
+            self.total()
 
     def floor_us(self, weight_rows: int, depth: int) -> float:
         """Time to read `weight_rows` x `depth` MXFP4 weights of each distinct expert."""
@@ -149,11 +180,14 @@ class Case:
         self._require(((low <= live) & (live <= high)).all(), "gate_up", tile)
 
     def check_down(self, tile: Tile) -> None:
-        """The first iteration's rows against float64."""
-        self.rows.fill_(torch.nan)
+        """The first iteration's rows, or their sum, against float64."""
+        out = self.partial if self.one_row else self.rows
+        out.fill_(torch.nan)
         self.down(0, tile)
         exact, bound = self.down_rows
-        self._require(((self.rows.double() - exact).abs() <= bound).all(), "down", tile)
+        if self.one_row:
+            exact, bound = weighted_rows(self.weights, exact, bound)
+        self._require(((out.double() - exact).abs() <= bound).all(), "down", tile)
 
     def _require(self, right: torch.Tensor, kernel: str, tile: Tile) -> None:
         if not bool(right):
@@ -169,8 +203,9 @@ def iteration_times(launches: Callable[[int], None]) -> list[float]:
 
 def measure(tp: int, m: int, w: ExpertWeights) -> list[Timing]:
     """All candidates of both kernels at one row count, and the chain in use."""
-    shape, tiles = SHAPES[tp], tiles_for(m)
+    shape = SHAPES[tp]
     case = Case.random(shape, w, m)
+    tiles = case.tiles
     results: list[Timing] = []
 
     def add(kernel: str, tile: str, floor_us: float, launches: Callable[[int], None]) -> None:
@@ -192,15 +227,9 @@ def measure(tp: int, m: int, w: ExpertWeights) -> list[Timing]:
     for tile in tiles.down:
         case.check_down(tile)
         add("down", str(tile), second_floor, lambda i, tile=tile: case.down(i, tile))
-    add("sum", "", 2 * case.rows.numel() / SUSTAINED * 1e6, lambda _: case.total())
-
-    def chain(i: int) -> None:
-        case.plan(i)
-        case.gate_up(i, tiles.gate_up[0])
-        case.down(i, tiles.down[0])
-        case.total()
-
-    add("chain", "in use", first_floor + second_floor, chain)
+    if not case.one_row:
+        add("sum", "", 2 * case.rows.numel() / SUSTAINED * 1e6, lambda _: case.total())
+    add("chain", "in use", first_floor + second_floor, case.chain)
     return results
 
 

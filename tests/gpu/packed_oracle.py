@@ -190,3 +190,22 @@ def down_rows(
         rows[pairs] = h @ w2.T
         error[pairs] = summation_error(h.abs() @ w2.abs().T, shape.live)
     return rows, error + ROUNDING * (rows.abs() + error)
+
+
+def weighted_rows(
+    weights: torch.Tensor, rows: torch.Tensor, error: torch.Tensor | float = 0.0
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """sum_j weights[m, j] rows[m k + j] in float64 [M, L], and how far a kernel may be from it.
+
+    Args:
+        weights: [M, k] FP32.
+        rows: [M k, L] float64, or what a kernel wrote.
+        error: [M k, L] how far the kernel's own rows may be from these.
+    """
+    m, k = weights.shape
+    share = weights.double()[..., None]  # [M, k, 1]
+    terms = share * rows.double().view(m, k, -1)
+    within = share.abs() * torch.as_tensor(error, device=rows.device).expand_as(rows).view(m, k, -1)
+    exact, size = terms.sum(1), (terms.abs() + within).sum(1)
+    before = within.sum(1) + 2.0**-23 * k * size
+    return exact, before + ROUNDING * (exact.abs() + before)

@@ -7,8 +7,16 @@ import pytest
 import torch
 
 from kimi_k3.stock.cuda.expert_plan import ExpertPlan, plan_pairs, plan_sorted
-from kimi_k3.stock.cuda.expert_tiles import LEAST_COLUMNS, TABLE, Tile, Tiles, tiles_for
-from kimi_k3.stock.cuda.experts import down, gate_up, has_wide_scales, weighted_sum
+from kimi_k3.stock.cuda.expert_sum import down_sum, weighted_sum
+from kimi_k3.stock.cuda.expert_tiles import (
+    LEAST_COLUMNS,
+    ONE_ROW_TOKENS,
+    TABLE,
+    Tile,
+    Tiles,
+    tiles_for,
+)
+from kimi_k3.stock.cuda.experts import down, gate_up, has_wide_scales
 from kimi_k3.weights import ExpertWeights
 from tests.gpu.packed_oracle import (
     DEVICE,
@@ -16,7 +24,6 @@ from tests.gpu.packed_oracle import (
     ODD,
     ON_GPU,
     POISONS,
-    ROUNDING,
     SHAPES,
     Experts,
     down_rows,
@@ -26,9 +33,10 @@ from tests.gpu.packed_oracle import (
     normal,
     random_experts,
     routing,
+    weighted_rows,
 )
 
-ROWS = (1, 2, 3, 8, 17, 64) if ON_GPU else (1, 3, 9)
+ROWS = (2, 3, 8, 17, 64) if ON_GPU else (3, 9)
 KINDS = ("random", "equal", "skewed")
 
 
@@ -42,9 +50,7 @@ def weights() -> dict[Experts, ExpertWeights]:
 
 
 def decode_plan(ids: torch.Tensor, lengths: torch.Tensor, q: int, tiles: Tiles) -> ExpertPlan:
-    """What a step does: no launch for one row."""
-    if len(ids) == 1:
-        return ExpertPlan.one_row(ids, tiles.tokens)
+    """What a step of several rows does."""
     plan = ExpertPlan.empty(ids.numel(), tiles.tokens, DEVICE)
     plan_pairs(ids, lengths, q, plan)
     return plan
@@ -103,19 +109,24 @@ def test_both_products_are_right_for_every_routing(
 ) -> None:
     w, z = weights[shape], normal(m, m, shape.latent)
     ids = routing(kind, m, shape, seed=m)
-    tiles = tiles_for(m)
+    tiles = tiles_for(m, shape.live)
     plan = decode_plan(ids, int32([9] * m), 1, tiles)
     hidden, rows = compute(shape, w, plan, z, (tiles.gate_up[0], tiles.down[0]))
     check_hidden(shape, w, ids, z, hidden)
     check_rows(shape, w, ids, hidden, rows)
 
 
+def pairs_of(tiles: Tiles) -> list[tuple[Tile, Tile]]:
+    """Every candidate at least once."""
+    longest = itertools.zip_longest(tiles.gate_up, tiles.down)
+    return [(a or tiles.gate_up[0], b or tiles.down[0]) for a, b in longest]
+
+
 CANDIDATES = [
-    pytest.param(tiles, a, b, id=f"{tiles.most_rows}-{index}")
+    pytest.param(tiles, *tile_pair, id=f"{tiles.most_rows}-{index}")
     for tiles in TABLE
-    for index, (a, b) in enumerate(
-        itertools.zip_longest(tiles.gate_up, tiles.down, fillvalue=tiles.gate_up[0])
-    )
+    if tiles.most_rows > 1
+    for index, tile_pair in enumerate(pairs_of(tiles))
 ]
 
 
@@ -133,10 +144,12 @@ def test_every_candidate_computes_the_same_function(
     check_rows(shape, w, ids, hidden, rows)
 
 
-DEEP = Experts(width=32, live=32, latent=576, experts=4, k=2)
+DEEP = Experts(width=32, live=32, latent=704, experts=4, k=2)
 HALF = Experts(width=256, live=192, latent=64, experts=4, k=2)
+THREE = Experts(width=128, live=96, latent=160, experts=16, k=3)
 DIRECT = {
     "loop, then half a tile": Tile(rows=32, columns=128, warps=2, stages=3, slices=1),
+    "loop of fewer in flight than stages": Tile(rows=32, columns=128, warps=2, stages=4, slices=1),
     "loop that ends inside a slice": Tile(rows=32, columns=256, warps=4, stages=2, slices=2),
     "two tiles per slice, two groups": Tile(rows=64, columns=512, warps=4, stages=2, slices=2),
     "no loop": Tile(rows=16, columns=256, warps=1, stages=3, slices=1),
@@ -148,16 +161,125 @@ DIRECT = {
 def test_direct_products_are_right_for_every_way_to_cut_the_columns(
     shape: Experts, tile: Tile
 ) -> None:
-    w, z = random_experts(shape, seed=7), normal(6, 1, shape.latent)
-    ids, plan_tiles = routing("random", 1, shape, seed=6), tiles_for(1)
-    plan = decode_plan(ids, int32([1]), 1, plan_tiles)
+    w, z = random_experts(shape, seed=7), normal(6, 2, shape.latent)
+    ids, plan_tiles = routing("random", 2, shape, seed=6), tiles_for(2, shape.live)
+    plan = decode_plan(ids, int32([1, 1]), 1, plan_tiles)
     hidden, rows = compute(shape, w, plan, z, (tile, tile))
     check_hidden(shape, w, ids, z, hidden)
     check_rows(shape, w, ids, hidden, rows)
 
 
+ONE_ROW = [
+    pytest.param(*tile_pair, id=f"{tiles.most_columns}-{index}")
+    for tiles in TABLE
+    if tiles.most_rows == 1
+    for index, tile_pair in enumerate(pairs_of(tiles))
+]
+ONE_ROW_LOOPS = [
+    (DIRECT["loop, then half a tile"], Tile(16, columns=128, warps=2, stages=2, slices=1)),
+    (DIRECT["loop that ends inside a slice"], Tile(32, columns=256, warps=4, stages=3, slices=1)),
+]
+
+
+def check_one_row(shape: Experts, tiles: tuple[Tile, Tile], *, wide: bool, length: int) -> None:
+    w, z = random_experts(shape, seed=8), normal(7, 1, shape.latent)
+    ids, share = routing("random", 1, shape, seed=9), torch.rand(1, shape.k, device=DEVICE)
+    lengths, plan = int32([length]), ExpertPlan.one_row(ids, ONE_ROW_TOKENS)
+    hidden, partial = poisoned(shape.k, shape.width), poisoned(1, shape.latent)
+    live, settings = shape.live, {"beta": 4.0, "linear_beta": 25.0, "wide": wide}
+
+    def kernels() -> None:
+        gate_up(z, w, plan, hidden, tiles[0], live=live, **settings)
+        down_sum(share, hidden, w, ids, lengths, partial, tiles[1], live=live, wide=wide)
+
+    launch(kernels, [hidden, partial])
+    check_hidden(shape, w, ids, z, hidden)
+    exact, bound = weighted_rows(share, *down_rows(shape, w, ids, hidden))
+    right = exact if length else torch.zeros_like(exact)
+    assert bool(((partial.double() - right).abs() <= (bound if length else 0)).all())
+
+
+@pytest.mark.parametrize("length", [5, 0])
+@pytest.mark.parametrize("shape", [*SHAPES, DEEP, HALF, THREE], ids=str)
+def test_one_row_is_two_launches_and_zero_for_padding(shape: Experts, length: int) -> None:
+    tiles = tiles_for(1, shape.live)
+    check_one_row(shape, (tiles.gate_up[0], tiles.down[0]), wide=False, length=length)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize(("first", "second"), [*ONE_ROW, *ONE_ROW_LOOPS])
+def test_every_candidate_for_one_row_computes_the_same_function(
+    first: Tile, second: Tile, wide: bool
+) -> None:
+    check_one_row(SHAPES[1] if ON_GPU else HALF, (first, second), wide=wide, length=1)
+
+
+def test_one_row_refuses_what_only_several_rows_have() -> None:
+    shape, tiles = MINI, tiles_for(1, MINI.live)
+    w, ids = random_experts(shape, seed=8), routing("random", 1, shape, seed=9)
+    plan = ExpertPlan.one_row(ids, tiles.tokens)
+    z, hidden = normal(7, 1, shape.latent), poisoned(shape.k, shape.width)
+    staged, settings = Tile(rows=16, columns=256, warps=1, stages=4), {"live": shape.live}
+    with pytest.raises(ValueError, match="slices"):
+        gate_up(z, w, plan, hidden, staged, beta=4.0, linear_beta=25.0, wide=False, **settings)
+    with pytest.raises(ValueError, match="single row"):
+        down(hidden, w, plan, hidden, staged, wide=False, **settings)
+
+
+@pytest.mark.skipif(not ON_GPU, reason="nothing runs side by side in the interpreter")
+def test_launches_that_overlap_leave_what_launches_in_turn_leave() -> None:
+    """64 one-row chains in one graph, the same buffers for all, as layers after one another."""
+    shape, tiles = SHAPES[1], tiles_for(1, SHAPES[1].live)
+    w, z = random_experts(shape, seed=2), normal(3, 64, shape.latent)
+    ids = routing("random", 64, shape, seed=4)
+    share, lengths = torch.rand(64, shape.k, device=DEVICE), int32([1])
+    hidden, partial = poisoned(shape.k, shape.width), poisoned(64, shape.latent)
+
+    def chain(row: int) -> None:
+        own = slice(row, row + 1)
+        plan = ExpertPlan.one_row(ids[own], tiles.tokens)
+        gate_up(
+            z[own],
+            w,
+            plan,
+            hidden,
+            tiles.gate_up[0],
+            live=shape.live,
+            beta=4.0,
+            linear_beta=25.0,
+            wide=False,
+        )
+        down_sum(
+            share[own],
+            hidden,
+            w,
+            ids[own],
+            lengths,
+            partial[own],
+            tiles.down[0],
+            live=shape.live,
+            wide=False,
+        )
+
+    for row in range(64):
+        chain(row)
+        torch.cuda.synchronize()
+    right = partial.clone()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for row in range(64):
+            chain(row)
+    for _ in range(100):
+        hidden.fill_(POISONS[0])
+        partial.fill_(POISONS[0])
+        graph.replay()
+        assert torch.equal(partial, right)
+
+
 ALL_TILES = sorted(
-    {tile for tiles in TABLE for tile in (*tiles.gate_up, *tiles.down)} | {*DIRECT.values()},
+    {tile for tiles in TABLE for tile in (*tiles.gate_up, *tiles.down) if tiles.most_rows > 1}
+    | {tile for tiles in TABLE for tile in tiles.gate_up}
+    | {*DIRECT.values()},
     key=str,
 )
 
@@ -170,6 +292,12 @@ def test_every_slice_of_an_iteration_has_the_columns_of_an_operand(tile: Tile, d
     assert columns >= LEAST_COLUMNS * max(tile.slices, 1)
     assert tile.rows // tile.groups >= 16
     assert tile.groups * max(tile.slices, 1) in (1, tile.warps)
+
+
+def test_tiles_of_the_sum_of_one_row_hold_an_operand_of_each_expert() -> None:
+    tiles = [tile for tiles in TABLE if tiles.most_rows == 1 for tile in tiles.down]
+    assert tiles
+    assert all(tile.slices == 1 and tile.rows >= 16 for tile in tiles)
 
 
 COLUMNS = [  # tile columns, slices, depth, columns of an iteration
@@ -196,7 +324,7 @@ def test_padding_rows_reach_no_expert_and_their_sum_is_zero(
     w, q, lengths = weights[shape], 2, int32([7, 0, 2])
     z = normal(1, 6, shape.latent)
     z[2:4] = torch.nan
-    ids, tiles = routing("equal", 6, shape, seed=1), tiles_for(6)
+    ids, tiles = routing("equal", 6, shape, seed=1), tiles_for(6, shape.live)
     plan = decode_plan(ids, lengths, q, tiles)
     hidden, rows = compute(shape, w, plan, z, (tiles.gate_up[0], tiles.down[0]))
     live = torch.tensor([0, 1, 4, 5], device=DEVICE)
@@ -211,9 +339,8 @@ def test_padding_rows_reach_no_expert_and_their_sum_is_zero(
     partial = poisoned(6, shape.latent)
     launch(lambda: weighted_sum(weight, rows, lengths, q, partial), [partial])
     assert bool((partial[2:4] == 0).all())
-    terms = weight[..., None].double() * rows.view(6, shape.k, -1).double()
-    exact, size = terms.sum(1)[live], terms.abs().sum(1)[live]
-    bound = ROUNDING * exact.abs() + 2.0**-23 * shape.k * size
+    kept = rows.view(6, shape.k, -1)[live].flatten(0, 1)
+    exact, bound = weighted_rows(weight[live], kept)
     assert bool(((partial[live].double() - exact).abs() <= bound).all())
 
 
@@ -223,7 +350,7 @@ def test_a_prefill_of_many_rows_shares_blocks(
 ) -> None:
     m = 300 if ON_GPU else 70
     w, z, ids = weights[shape], normal(2, m, shape.latent), routing("random", m, shape, seed=2)
-    tiles = tiles_for(m)
+    tiles = tiles_for(m, shape.live)
     plan = plan_sorted(ids, shape.experts, tiles.tokens)
     hidden, rows = compute(shape, w, plan, z, (tiles.gate_up[0], tiles.down[0]))
     check_hidden(shape, w, ids, z, hidden)
@@ -235,7 +362,7 @@ SCALES = [(0, 2.0**10), (1, 2.0**10), (127, 1.0), (128, 1.0), (129, 1.0), (253, 
 
 @pytest.mark.parametrize(("byte", "size"), [*SCALES, (254, 2.0**-20)])
 def test_every_scale_byte_is_exact(byte: int, size: float) -> None:
-    shape, tiles = MINI, tiles_for(3)
+    shape, tiles = MINI, tiles_for(3, MINI.live)
     w = random_experts(shape, seed=byte)
     # Codes up to 1.5: with byte 254 a weight of 2^128 is beyond BF16, as in `decode_mxfp4`.
     w.w2_packed.bitwise_and_(0xBB)
@@ -255,7 +382,7 @@ def test_every_scale_byte_is_exact(byte: int, size: float) -> None:
 
 
 def test_a_nan_scale_spoils_its_own_row_only() -> None:
-    shape, tiles = MINI, tiles_for(3)
+    shape, tiles = MINI, tiles_for(3, MINI.live)
     w = random_experts(shape, seed=3)
     w.w2_scale[:, 5] = 255
     ids = routing("equal", 3, shape, seed=3)

@@ -25,6 +25,7 @@ scale must not look contiguous over lanes: it would be loaded 4 at a time by one
 import triton
 import triton.language as tl
 
+from kimi_k3.stock.cuda.early import wait_for_previous
 from kimi_k3.stock.cuda.expert_decode import by_nibble, factors, multiply, pairs
 
 
@@ -67,6 +68,18 @@ def _tile_weights(
 
 
 @triton.jit
+def _all_weights(word_rows, scale_rows, depth, columns, slices):
+    """Words and scales of all iterations over `depth` columns, two tuples."""
+    words = ()
+    scales = ()
+    for start in tl.static_range(0, depth, columns):
+        own_words, own_scale = _tile_weights(word_rows, scale_rows, start, depth, columns, slices)
+        words += (own_words,)
+        scales += (own_scale,)
+    return words, scales
+
+
+@triton.jit
 def _tile_activations(
     x_rows,
     start,
@@ -82,7 +95,7 @@ def _tile_activations(
     batch = tl.arange(0, BATCH)[None, None, None, :, None, None]
     word = tl.arange(0, 4)[None, None, None, None, :, None]
     tile = (batch % SLICES) * tiles + tl.arange(0, tiles)[None, None, None, None, None, :]
-    at = x_rows[None, None, :, None, None, None] + start + tile * 128
+    at = x_rows[None, None, :, :, None, None] + start + tile * 128
     at += group * 32 + word * 8 + column
     if DEPTH % COLUMNS == 0:
         x = tl.load(at)
@@ -118,21 +131,26 @@ def _by_word(per_group, ROWS: tl.constexpr, WORDS: tl.constexpr, FLAT: tl.conste
 
 
 @triton.jit
-def _half_tile(x_rows, word_rows, scale_rows, START: tl.constexpr):
-    """Words [8, 8, B, H, 1], scales [4, 8, B, H, 1] and x [8, 4, TOKENS, B, 2, 1] of 64 columns.
+def _half_tile_weights(word_rows, scale_rows, START: tl.constexpr):
+    """Words [8, 8, B, H, 1] and scales [4, 8, B, H, 1] of 64 columns.
 
     A lane has 2 words, t those of half a group.
     """
     word = tl.arange(0, 8)[:, None, None, None, None]
     lane = tl.arange(0, 4)[:, None, None, None, None]
     words = tl.load(word_rows + START // 8 + (3 - word // 2) * 2 + word % 2)
-    scale = tl.load(scale_rows + START // 32 + (3 - lane) // 2)
+    return words, tl.load(scale_rows + START // 32 + (3 - lane) // 2)
+
+
+@triton.jit
+def _half_tile_activations(x_rows, START: tl.constexpr, BATCH: tl.constexpr):
+    """BF16 [8, 4, TOKENS, B, 2, 1] of those columns."""
     column = tl.arange(0, 8)[:, None, None, None, None, None]
     lane = tl.arange(0, 4)[None, :, None, None, None, None]
-    batch = tl.arange(0, word_rows.shape[2])[None, None, None, :, None, None]
+    batch = tl.arange(0, BATCH)[None, None, None, :, None, None]
     word = tl.arange(0, 2)[None, None, None, None, :, None]
-    at = x_rows[None, None, :, None, None, None] + START + (3 - lane) * 16 + word * 8 + column
-    return words, scale, tl.load(at + batch * 0)
+    at = x_rows[None, None, :, :, None, None] + START + (3 - lane) * 16 + word * 8 + column
+    return tl.load(at + batch * 0)
 
 
 @triton.jit
@@ -248,35 +266,46 @@ def direct_product(
     scale_rows,
     DEPTH: tl.constexpr,
     ROWS: tl.constexpr,
-    TOKENS: tl.constexpr,
     COLUMNS: tl.constexpr,
     STAGES: tl.constexpr,
     GROUPS: tl.constexpr,
     SLICES: tl.constexpr,
+    ONE_ROW: tl.constexpr,
+    WAITS: tl.constexpr,
     WIDE: tl.constexpr,
     COMPILED: tl.constexpr,
 ):
     """Weights times activations, FP32 [ROWS, TOKENS], over DEPTH columns, a multiple of 32.
 
-    Up to STAGES iterations (2 or 3) are written out, so that all of their loads come first.
-    Pointers to the first column: `x_rows` [TOKENS], which are read whether live or not, and
-    `word_rows` and `scale_rows` in the shape of `direct_rows`.
+    Up to STAGES iterations are written out, and all of their weights are loaded first; a product of
+    more is a loop that loads one or two iterations ahead. With ONE_ROW all tokens are one row,
+    whose product [ROWS] is returned. With WAITS the activations are what the launch before this one
+    writes: it is waited for after those loads.
+
+    Pointers to the first column: `x_rows` [TOKENS, 1 or one for each batch entry], which are read
+    whether live or not, and `word_rows` and `scale_rows` in the shape of `direct_rows`.
     """
     batch: tl.constexpr = GROUPS * SLICES
     own: tl.constexpr = ROWS // GROUPS
     half_tile: tl.constexpr = COLUMNS == 128 and DEPTH % 128 == 64
     full: tl.constexpr = DEPTH - 64 if half_tile else DEPTH
-    if half_tile:
-        half_words, half_scale, half_x = _half_tile(x_rows, word_rows, scale_rows, full)
     # Two sums, so that an MMA need not wait for the one before it.
-    even = tl.zeros((batch, own, TOKENS), tl.float32)
-    odd = tl.zeros((batch, own, TOKENS), tl.float32)
+    even = tl.zeros((batch, own, x_rows.shape[0]), tl.float32)
+    odd = tl.zeros((batch, own, x_rows.shape[0]), tl.float32)
+    if half_tile:
+        half_words, half_scale = _half_tile_weights(word_rows, scale_rows, full)
     if full <= STAGES * COLUMNS:
-        for start in tl.static_range(0, full, COLUMNS):
-            x = _tile_activations(x_rows, start, full, COLUMNS, batch, SLICES)
-            words, scale = _tile_weights(word_rows, scale_rows, start, full, COLUMNS, SLICES)
-            even, odd = _add_tiles(even, odd, words, scale, x, True, WIDE, COMPILED)
+        words, scales = _all_weights(word_rows, scale_rows, full, COLUMNS, SLICES)
+        if WAITS:
+            wait_for_previous(COMPILED)
+        elif ONE_ROW:  # no load moves behind it, to save registers
+            tl.debug_barrier()
+        for i in tl.static_range(len(words)):
+            x = _tile_activations(x_rows, i * COLUMNS, full, COLUMNS, batch, SLICES)
+            even, odd = _add_tiles(even, odd, words[i], scales[i], x, True, WIDE, COMPILED)
     else:
+        if WAITS:
+            wait_for_previous(COMPILED)
         even, odd = _loop(
             even,
             odd,
@@ -285,11 +314,18 @@ def direct_product(
             scale_rows,
             full,
             COLUMNS,
-            STAGES,
+            min(STAGES, 3),
             SLICES,
             WIDE,
             COMPILED,
         )
     if half_tile:
-        even, odd = _add_half_tile(even, odd, half_words, half_scale, half_x, WIDE, COMPILED)
-    return tl.sum((even + odd).reshape(GROUPS, SLICES, own, TOKENS), 1).reshape(ROWS, TOKENS)
+        x = _half_tile_activations(x_rows, full, batch)
+        even, odd = _add_half_tile(even, odd, half_words, half_scale, x, WIDE, COMPILED)
+    both = even + odd
+    if ONE_ROW:  # all tokens are the same
+        total = tl.sum(tl.max(both, 2).reshape(GROUPS, SLICES, own), 1).reshape(ROWS)
+    else:
+        total = tl.sum(both.reshape(GROUPS, SLICES, own, both.shape[2]), 1)
+        total = total.reshape(ROWS, both.shape[2])
+    return total

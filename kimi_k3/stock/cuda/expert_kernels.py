@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels of `experts`, and the products of many rows.
+"""The kernels of both products of the routed experts, and the products of many rows.
 
 **Weights are the left operand**: a block's few pairs fill the narrow side of the MMA, and its
 expert's weights are read once. `expert_decode` makes operands of them; its order of columns is
@@ -12,6 +12,7 @@ and a program's warps share its activations; `expert_direct`, for few rows, does
 import triton
 import triton.language as tl
 
+from kimi_k3.stock.cuda.early import let_next_start, wait_for_previous
 from kimi_k3.stock.cuda.expert_decode import by_nibble, factors, multiply, pairs
 from kimi_k3.stock.cuda.expert_direct import direct_product, direct_rows
 from kimi_k3.stock.cuda.situ import tanh
@@ -108,10 +109,14 @@ def _product(
     STAGES: tl.constexpr,
     GROUPS: tl.constexpr,
     SLICES: tl.constexpr,
+    ONE_ROW: tl.constexpr,
     WIDE: tl.constexpr,
     COMPILED: tl.constexpr,
 ):
-    """Weights times activations, FP32 [ROWS, TOKENS]: staged with 0 slices, else direct."""
+    """Weights times activations, FP32 [ROWS, TOKENS]: staged with 0 slices, else direct.
+
+    With ONE_ROW, which needs slices, as `direct_product` has it.
+    """
     if SLICES == 0:
         acc = _staged_product(
             x_rows,
@@ -128,16 +133,17 @@ def _product(
         )
     else:
         acc = direct_product(
-            x_rows,
+            x_rows[:, None],
             word_rows,
             scale_rows,
             DEPTH,
             ROWS,
-            TOKENS,
             COLUMNS,
             STAGES,
             GROUPS,
             SLICES,
+            ONE_ROW,
+            False,
             WIDE,
             COMPILED,
         )
@@ -192,6 +198,10 @@ def gate_up_kernel(
     COMPILED: tl.constexpr,
 ):
     """Hidden columns `ROWS // 2` at a time of one block: see `experts.gate_up`."""
+    one_row: tl.constexpr = not PLANNED
+    if one_row:
+        wait_for_previous(COMPILED)
+        let_next_start(COMPILED)
     expert, count, pair = _block(experts, counts, members, tl.program_id(1), TOKENS, PLANNED)
     if count > 0:
         half: tl.constexpr = ROWS // 2  # that many gate rows, then their up rows
@@ -200,7 +210,7 @@ def gate_up_kernel(
         row_at = expert * (2 * WIDTH) + (row // half) * WIDTH + unit
         here = tl.arange(0, TOKENS) < count
         acc = _product(
-            z + (pair // k) * LATENT,
+            z + (pair * 0 if one_row else pair // k) * LATENT,
             here,
             packed + row_at * (LATENT // 8),
             scale + row_at * (LATENT // 32),
@@ -211,15 +221,21 @@ def gate_up_kernel(
             STAGES,
             GROUPS,
             SLICES,
+            one_row,
             WIDE,
             COMPILED,
         )
         rounded = acc.to(tl.bfloat16).to(tl.float32)
-        gate, up = tl.split(rounded.reshape(2, half, TOKENS).permute(1, 2, 0))
-        out = tl.trans(_situ(gate, up, BETA, LINEAR_BETA).to(tl.bfloat16))  # [TOKENS, half]
         unit = tl.program_id(0) * half + tl.arange(0, half)
-        at = hidden + pair[:, None] * WIDTH + unit[None, :]
-        tl.store(at, out, here[:, None] & (unit < LIVE)[None, :])
+        if one_row:
+            gate, up = tl.split(rounded.reshape(2, half).permute(1, 0))
+            out = _situ(gate, up, BETA, LINEAR_BETA).to(tl.bfloat16)  # [half]
+            tl.store(hidden + tl.program_id(1) * WIDTH + unit, out, unit < LIVE)
+        else:
+            gate, up = tl.split(rounded.reshape(2, half, TOKENS).permute(1, 2, 0))
+            out = tl.trans(_situ(gate, up, BETA, LINEAR_BETA).to(tl.bfloat16))  # [TOKENS, half]
+            at = hidden + pair[:, None] * WIDTH + unit[None, :]
+            tl.store(at, out, here[:, None] & (unit < LIVE)[None, :])
 
 
 @triton.jit
@@ -240,12 +256,11 @@ def down_kernel(
     STAGES: tl.constexpr,
     GROUPS: tl.constexpr,
     SLICES: tl.constexpr,
-    PLANNED: tl.constexpr,
     WIDE: tl.constexpr,
     COMPILED: tl.constexpr,
 ):
     """ROWS latent columns of one block: see `experts.down`."""
-    expert, count, pair = _block(experts, counts, members, tl.program_id(1), TOKENS, PLANNED)
+    expert, count, pair = _block(experts, counts, members, tl.program_id(1), TOKENS, True)
     if count > 0:
         row = tl.program_id(0) * ROWS + _rows(ROWS, GROUPS, SLICES)
         row_at = expert * LATENT + tl.minimum(row, LATENT - 1)
@@ -262,6 +277,7 @@ def down_kernel(
             STAGES,
             GROUPS,
             SLICES,
+            False,
             WIDE,
             COMPILED,
         )
@@ -269,28 +285,3 @@ def down_kernel(
         out = tl.trans(acc.to(tl.bfloat16))  # [TOKENS, ROWS]
         at = rows + pair[:, None] * LATENT + row[None, :]
         tl.store(at, out, here[:, None] & (row < LATENT)[None, :])
-
-
-@triton.jit
-def weighted_sum_kernel(
-    weights,
-    rows,
-    lengths,
-    partial,
-    q,
-    LATENT: tl.constexpr,
-    SLOTS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """BLOCK columns of one row: see `experts.weighted_sum`."""
-    m = tl.program_id(0)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = column < LATENT
-    alive = tl.load(lengths + m // q) > 0
-    pair = m.to(tl.int64) * SLOTS
-    total = tl.zeros((BLOCK,), tl.float32)
-    for slot in tl.static_range(SLOTS):
-        row = tl.load(rows + (pair + slot) * LATENT + column, inside & alive, 0.0)
-        total += tl.load(weights + pair + slot) * row.to(tl.float32)
-    total = tl.where(alive, total, 0.0)
-    tl.store(partial + m.to(tl.int64) * LATENT + column, total.to(tl.bfloat16), inside)

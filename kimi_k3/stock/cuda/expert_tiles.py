@@ -27,10 +27,11 @@ class Tile:
         columns: columns of one iteration, of all slices, a power of two, at least `LEAST_COLUMNS`
             for each slice.
         warps: warps of a program.
-        stages: iterations in flight; 2 or 3 if there are slices, and then a product of no more
-            iterations has no loop.
+        stages: iterations in flight, at least 2. If there are slices, a product of no more
+            iterations has no loop, and one of more has at most 3 in flight.
         slices: how many warps share a row's columns, each loading its own weights straight into
             registers; divides `warps`. 0 stages weights through shared memory for all warps.
+        registers: most registers of a thread, None for as many as the compiler likes.
     """
 
     rows: int
@@ -38,6 +39,7 @@ class Tile:
     warps: int
     stages: int
     slices: int = 0
+    registers: int | None = None
 
     @property
     def groups(self) -> int:
@@ -68,29 +70,65 @@ class Tiles:
         most_rows: the range's upper end.
         tokens: pairs of a block; both kernels and the plan share it.
         gate_up: tiles of `experts.gate_up`.
-        down: tiles of `experts.down`.
+        down: tiles of `experts.down`, for one row of `expert_sum.down_sum`.
+        most_columns: columns of an expert up to which they are meant; None for any number.
     """
 
     most_rows: int
     tokens: int
     gate_up: tuple[Tile, ...]
     down: tuple[Tile, ...]
+    most_columns: int | None = None
 
+
+ONE_ROW_TOKENS = 8
+"""The narrowest MMA's; with one row all of them are that row."""
+
+ONE_WAVE = Tiles(
+    most_rows=1,
+    tokens=ONE_ROW_TOKENS,
+    most_columns=192,
+    gate_up=(
+        Tile(rows=16, columns=512, warps=4, stages=7, slices=4, registers=104),
+        Tile(rows=16, columns=512, warps=4, stages=7, slices=4),
+        Tile(rows=16, columns=512, warps=4, stages=3, slices=4),
+        Tile(rows=16, columns=1024, warps=8, stages=4, slices=8),
+    ),
+    down=(
+        Tile(rows=16, columns=128, warps=8, stages=4, slices=1),
+        Tile(rows=16, columns=128, warps=16, stages=4, slices=1),
+    ),
+)
+"""One row at TP 16: all programs of `gate_up` fit the device at once, every weight in flight, and
+leave room for one program of `down_sum` on each multiprocessor."""
 
 TABLE = (
+    ONE_WAVE,
     Tiles(
         most_rows=1,
-        tokens=8,
+        tokens=ONE_ROW_TOKENS,
         gate_up=(
             Tile(rows=16, columns=512, warps=4, stages=2, slices=4),
             Tile(rows=16, columns=512, warps=4, stages=3, slices=4),
-            Tile(rows=16, columns=1024, warps=8, stages=2, slices=8),
-            Tile(rows=16, columns=256, warps=1, stages=4),
+            Tile(rows=16, columns=512, warps=4, stages=7, slices=4),
         ),
         down=(
+            Tile(rows=16, columns=128, warps=8, stages=4, slices=1),
+            Tile(rows=32, columns=128, warps=16, stages=4, slices=1),
+        ),
+    ),
+    Tiles(
+        most_rows=256,
+        tokens=8,
+        most_columns=192,
+        gate_up=(
+            Tile(rows=128, columns=256, warps=4, stages=3),
+            Tile(rows=64, columns=256, warps=4, stages=3, slices=2),
+        ),
+        down=(
+            Tile(rows=64, columns=256, warps=2, stages=3, slices=1),
             Tile(rows=64, columns=256, warps=4, stages=3, slices=1),
-            Tile(rows=32, columns=256, warps=2, stages=3, slices=1),
-            Tile(rows=64, columns=128, warps=2, stages=3),
+            Tile(rows=128, columns=128, warps=4, stages=3),
         ),
     ),
     Tiles(
@@ -124,6 +162,10 @@ TABLE = (
 )
 
 
-def tiles_for(rows: int) -> Tiles:
-    """The candidates for a step of `rows` rows."""
-    return next(tiles for tiles in TABLE if rows <= tiles.most_rows)
+def tiles_for(rows: int, columns: int) -> Tiles:
+    """The candidates for a step of `rows` rows and experts of `columns` live columns."""
+    return next(
+        tiles
+        for tiles in TABLE
+        if rows <= tiles.most_rows and (tiles.most_columns is None or columns <= tiles.most_columns)
+    )

@@ -1,33 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The routed experts of the stock path: grouped W4A16 products over MXFP4 weights.
+"""The routed experts' products of the stock path: grouped W4A16 over MXFP4 weights.
 
 Spec 2.6 and 1.3, rounding of the stock column of spec 2.8:
 
     hidden[p]  = bf16( situ( bf16(W1_e z[row]), bf16(W3_e z[row]) ) )     `gate_up`
     rows[p]    = bf16( W2_e hidden[p] )                                   `down`
-    partial[m] = bf16( sum_j weights[m, j] rows[m k + j] )                `weighted_sum`
 
-for each pair p = row * k + slot with expert e; sums in FP32, the last one in slot order.
+for each pair p = row * k + slot with expert e; sums in FP32. `expert_sum` adds the rows up, and has
+another form of `down` for a step of one row.
 
 | tensor | shape | dtype |
 |---|---|---|
 | z | [M, L] | BF16 |
 | w13, its scales | [E, 2 I, L/2], [E, 2 I, L/32]: gate rows, then up rows | u8 |
 | w2, its scales | [E, L, I/2], [E, L, I/32] | u8 |
-| hidden, rows, partial | [M k, I], [M k, L], [M, L] | BF16 |
+| hidden, rows | [M k, I], [M k, L] | BF16 |
 
 `expert_decode` says how weights are decoded, `expert_kernels` and `expert_direct` how they are
 multiplied. `has_wide_scales` tells once, when weights are loaded, whether they need the slower form
 of decoding.
 
-Rows of padding requests are never read (the plan has no block for them) and `weighted_sum` selects
-zero for them. At TP16 only the `live` columns of an expert are computed and read.
+Rows of padding requests are never read: the plan has no block for them. At TP16 only the `live`
+columns of an expert are computed and read.
 """
 
 import torch
 import triton
 
-from kimi_k3.stock.cuda.expert_kernels import down_kernel, gate_up_kernel, weighted_sum_kernel
+from kimi_k3.stock.cuda.expert_kernels import down_kernel, gate_up_kernel
 from kimi_k3.stock.cuda.expert_plan import ExpertPlan
 from kimi_k3.stock.cuda.expert_tiles import Tile
 from kimi_k3.weights import ExpertWeights
@@ -61,7 +61,8 @@ def gate_up(
     """The hidden rows of every pair that the plan holds; other rows are not written.
 
     Moves, per distinct expert, `2 live (L/2 + L/32)` bytes of weights, and per pair 2 L bytes in
-    (times `live / (rows / 2)`, out of L2) and 2 `live` bytes out.
+    (times `live / (rows / 2)`, out of L2) and 2 `live` bytes out. With the plan of a single row it
+    starts early: see `early`.
 
     Args:
         z: [M, L] BF16, contiguous.
@@ -73,8 +74,14 @@ def gate_up(
         beta: of SiTU.
         linear_beta: of SiTU; None leaves the up branch linear.
         wide: `has_wide_scales(w.w13_scale)`, or True.
+
+    Raises:
+        ValueError: a tile without slices for a single row.
     """
     pairs, width = hidden.shape
+    one_row = plan.counts is None
+    if one_row and not tile.slices:
+        raise ValueError(f"{tile} stages weights; a single row's product has slices")
     blocks = len(plan.experts)
     gate_up_kernel[(triton.cdiv(live, tile.rows // 2), blocks)](
         z,
@@ -96,10 +103,12 @@ def gate_up(
         STAGES=tile.stages,
         GROUPS=tile.groups,
         SLICES=tile.slices,
-        PLANNED=plan.counts is not None,
+        PLANNED=not one_row,
         WIDE=wide,
         COMPILED=z.is_cuda,
         num_warps=tile.warps,
+        maxnreg=tile.registers,
+        launch_pdl=one_row,
     )
 
 
@@ -121,12 +130,17 @@ def down(
     Args:
         hidden: [M k, I] BF16, contiguous; columns from `live` on are not read.
         w: the experts.
-        plan: the one that `gate_up` had.
+        plan: the one that `gate_up` had, of more than one row.
         rows: [M k, L] BF16, contiguous.
         tile: sizes of one program.
         live: columns of an expert that are not padding, a multiple of 32.
         wide: `has_wide_scales(w.w2_scale)`, or True.
+
+    Raises:
+        ValueError: the plan of a single row, which `expert_sum.down_sum` is for.
     """
+    if plan.counts is None:
+        raise ValueError("a plan of a single row; its products and their sum are one launch")
     latent = rows.shape[1]
     blocks = len(plan.experts)
     down_kernel[(triton.cdiv(latent, tile.rows), blocks)](
@@ -146,42 +160,7 @@ def down(
         STAGES=tile.stages,
         GROUPS=tile.groups,
         SLICES=tile.slices,
-        PLANNED=plan.counts is not None,
         WIDE=wide,
         COMPILED=hidden.is_cuda,
         num_warps=tile.warps,
-    )
-
-
-def weighted_sum(
-    weights: torch.Tensor,
-    rows: torch.Tensor,
-    lengths: torch.Tensor,
-    q: int,
-    partial: torch.Tensor,
-) -> None:
-    """This rank's share of the latent: FP32 in slot order, rounded once; zero for padding.
-
-    Moves 2 M k L bytes in and 2 M L out.
-
-    Args:
-        weights: [M, k] FP32, contiguous.
-        rows: [M k, L] BF16, contiguous; not read for padding.
-        lengths: [R] int32, 0 for padding; request of a row: row // q.
-        q: rows per request, M = R q.
-        partial: [M, L] BF16, contiguous.
-    """
-    m, slots = weights.shape
-    latent = rows.shape[1]
-    block = min(256, triton.next_power_of_2(latent))
-    weighted_sum_kernel[(m, triton.cdiv(latent, block))](
-        weights,
-        rows,
-        lengths,
-        partial,
-        q,
-        LATENT=latent,
-        SLOTS=slots,
-        BLOCK=block,
-        num_warps=1,
     )

@@ -17,7 +17,7 @@ from kimi_k3.reference.context import Context
 from kimi_k3.reference.state import KdaState, KvCache
 from kimi_k3.sharding import Sharding
 from kimi_k3.step import Kind, Step
-from kimi_k3.stock.cuda import expert_plan, experts, kda, mla_layer
+from kimi_k3.stock.cuda import expert_plan, expert_sum, experts, kda, mla_layer
 from kimi_k3.stock.cuda.expert_tiles import tiles_for
 from kimi_k3.stock.cuda.mix import mix
 from kimi_k3.stock.cuda.norm import rms_norm
@@ -173,15 +173,16 @@ class CudaOps:
         prepared: Prepared,
     ) -> torch.Tensor:
         """This rank's weighted latent [M, L]."""
-        c, pairs, tiles = self.ctx.config, ids.numel(), tiles_for(len(z))
-        if len(z) == 1:
+        c, rows, pairs = self.ctx.config, len(z), ids.numel()
+        wide, live = self._wide[id(w.experts)], self._sharding.expert_width
+        tiles = tiles_for(rows, live)
+        if rows == 1:
             plan = expert_plan.ExpertPlan.one_row(ids, tiles.tokens)
-        elif len(z) <= DECODE_ROWS:
+        elif rows <= DECODE_ROWS:
             plan = expert_plan.ExpertPlan.empty(pairs, tiles.tokens, z.device)
             expert_plan.plan_pairs(ids, prepared.row_lengths, 1, plan)
         else:
             plan = expert_plan.plan_sorted(ids, c.num_experts, tiles.tokens)
-        wide, live = self._wide[id(w.experts)], self._sharding.expert_width
         hidden = z.new_empty(pairs, self._sharding.expert_partition)
         experts.gate_up(
             z,
@@ -194,10 +195,23 @@ class CudaOps:
             linear_beta=c.situ_linear_beta,
             wide=wide,
         )
-        out = z.new_empty(pairs, z.shape[1])
-        experts.down(hidden, w.experts, plan, out, tiles.down[0], live=live, wide=wide)
-        partial = torch.empty_like(z)
-        experts.weighted_sum(weights, out, prepared.row_lengths, 1, partial)
+        partial, down_tile = torch.empty_like(z), tiles.down[0]
+        if rows == 1:
+            expert_sum.down_sum(
+                weights,
+                hidden,
+                w.experts,
+                ids,
+                prepared.row_lengths,
+                partial,
+                down_tile,
+                live=live,
+                wide=wide,
+            )
+        else:
+            out = z.new_empty(pairs, z.shape[1])
+            experts.down(hidden, w.experts, plan, out, down_tile, live=live, wide=wide)
+            expert_sum.weighted_sum(weights, out, prepared.row_lengths, 1, partial)
         return partial
 
     def _latent_sum(self, w: PackedMoe, partial: torch.Tensor) -> torch.Tensor:

@@ -11,6 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
+from kimi_k3.stock.cuda.early import let_next_start
 from kimi_k3.stock.cuda.stacking import stack
 
 ONE_WARP = 256
@@ -91,6 +92,7 @@ def route(
         chunks=triton.next_power_of_2(triton.cdiv(experts, warps * 32 * 4)),
         latent_width=width,
         latent_block=triton.next_power_of_2(width) if width else 1,
+        compiled=logits.is_cuda,
         num_warps=warps,
     )
 
@@ -114,7 +116,9 @@ def _route(
     chunks: tl.constexpr,
     latent_width: tl.constexpr,
     latent_block: tl.constexpr,
+    compiled: tl.constexpr,
 ):
+    let_next_start(compiled)  # the experts' first product, which waits by itself
     row = tl.program_id(0).to(tl.int64)
     if latent_width > 0:
         column = tl.arange(0, latent_block)

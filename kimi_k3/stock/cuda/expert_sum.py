@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The weighted sum of what a row's experts say, the routed experts' last operation.
+
+    partial[m] = bf16( sum_j weights[m, j] rows[m k + j] )
+
+in FP32. `weighted_sum` adds the rows that `experts.down` wrote, slot by slot; `down_sum` computes
+those of a single row itself, in the same launch, and adds them pair by pair.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+from kimi_k3.stock.cuda.early import let_next_start
+from kimi_k3.stock.cuda.expert_direct import direct_product, direct_rows
+from kimi_k3.stock.cuda.expert_tiles import ONE_ROW_TOKENS, Tile
+from kimi_k3.weights import ExpertWeights
+
+
+def weighted_sum(
+    weights: torch.Tensor,
+    rows: torch.Tensor,
+    lengths: torch.Tensor,
+    q: int,
+    partial: torch.Tensor,
+) -> None:
+    """This rank's share of the latent: FP32 in slot order, rounded once; zero for padding.
+
+    Moves 2 M k L bytes in and 2 M L out.
+
+    Args:
+        weights: [M, k] FP32, contiguous.
+        rows: [M k, L] BF16, contiguous; not read for padding.
+        lengths: [R] int32, 0 for padding; request of a row: row // q.
+        q: rows per request, M = R q.
+        partial: [M, L] BF16, contiguous.
+    """
+    m, slots = weights.shape
+    latent = rows.shape[1]
+    block = min(256, triton.next_power_of_2(latent))
+    _weighted_sum[(m, triton.cdiv(latent, block))](
+        weights,
+        rows,
+        lengths,
+        partial,
+        q,
+        LATENT=latent,
+        SLOTS=slots,
+        BLOCK=block,
+        num_warps=1,
+    )
+
+
+def down_sum(
+    weights: torch.Tensor,
+    hidden: torch.Tensor,
+    w: ExpertWeights,
+    ids: torch.Tensor,
+    lengths: torch.Tensor,
+    partial: torch.Tensor,
+    tile: Tile,
+    *,
+    live: int,
+    wide: bool,
+) -> None:
+    """`down` and `weighted_sum` of a single row, each expert's product rounded to BF16 as there.
+
+    Starts early: see `early`. Moves, per expert, `L (live/2 + live/32)` bytes of weights and 2
+    `live` bytes (times `L / rows`, out of L2) in, and 2 L bytes out.
+
+    Args:
+        weights: [1, k] FP32, contiguous; like `ids` and `lengths` not written by the launch before
+            this one, which is `gate_up`.
+        hidden: [k, I] BF16, contiguous, as `gate_up` wrote it with `ExpertPlan.one_row`.
+        w: the experts.
+        ids: [1, k] int32, contiguous.
+        lengths: [1] int32, 0 for padding.
+        partial: [1, L] BF16, contiguous; zero for padding.
+        tile: sizes of one program, one slice: `rows` of every expert, `columns` of one product.
+        live: columns of an expert that are not padding, a multiple of 32.
+        wide: `has_wide_scales(w.w2_scale)`, or True.
+    """
+    slots, latent = ids.shape[1], partial.shape[1]
+    _down_sum[(triton.cdiv(latent, tile.rows),)](
+        hidden,
+        w.w2_packed.view(torch.int32),
+        w.w2_scale,
+        ids,
+        weights,
+        lengths,
+        partial,
+        LATENT=latent,
+        WIDTH=hidden.shape[1],
+        LIVE=live,
+        SLOTS=slots,
+        GROUPS=triton.next_power_of_2(slots),
+        ROWS=tile.rows,
+        TOKENS=ONE_ROW_TOKENS,
+        COLUMNS=tile.columns_for(live),
+        STAGES=tile.stages,
+        WIDE=wide,
+        COMPILED=hidden.is_cuda,
+        num_warps=tile.warps,
+        launch_pdl=True,
+    )
+
+
+@triton.jit
+def _weighted_sum(
+    weights,
+    rows,
+    lengths,
+    partial,
+    q,
+    LATENT: tl.constexpr,
+    SLOTS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """BLOCK columns of one row: see `weighted_sum`."""
+    m = tl.program_id(0)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = column < LATENT
+    alive = tl.load(lengths + m // q) > 0
+    pair = m.to(tl.int64) * SLOTS
+    total = tl.zeros((BLOCK,), tl.float32)
+    for slot in tl.static_range(SLOTS):
+        row = tl.load(rows + (pair + slot) * LATENT + column, inside & alive, 0.0)
+        total += tl.load(weights + pair + slot) * row.to(tl.float32)
+    total = tl.where(alive, total, 0.0)
+    tl.store(partial + m.to(tl.int64) * LATENT + column, total.to(tl.bfloat16), inside)
+
+
+@triton.jit
+def _down_sum(
+    hidden,
+    packed,
+    scale,
+    ids,
+    weights,
+    lengths,
+    partial,
+    LATENT: tl.constexpr,
+    WIDTH: tl.constexpr,
+    LIVE: tl.constexpr,
+    SLOTS: tl.constexpr,
+    GROUPS: tl.constexpr,
+    ROWS: tl.constexpr,
+    TOKENS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    STAGES: tl.constexpr,
+    WIDE: tl.constexpr,
+    COMPILED: tl.constexpr,
+):
+    """ROWS columns of the latent; GROUPS is SLOTS padded to a power of two."""
+    row = direct_rows(GROUPS * ROWS, GROUPS, 1)
+    expert = tl.load(ids + tl.minimum(row // ROWS, SLOTS - 1), cache_modifier=".cg").to(tl.int64)
+    row_at = expert * LATENT + tl.minimum(tl.program_id(0) * ROWS + row % ROWS, LATENT - 1)
+    alive = tl.load(lengths, cache_modifier=".cg") > 0
+    group = tl.arange(0, GROUPS)
+    weight = tl.load(weights + group, group < SLOTS, 0.0, cache_modifier=".cg")
+    x_at = tl.minimum(group, SLOTS - 1) * WIDTH
+    products = direct_product(
+        hidden + tl.zeros((TOKENS, 1), tl.int32) + x_at[None, :],
+        packed + row_at * (WIDTH // 8),
+        scale + row_at * (WIDTH // 32),
+        LIVE,
+        GROUPS * ROWS,
+        COLUMNS,
+        STAGES,
+        GROUPS,
+        1,
+        True,
+        True,
+        WIDE,
+        COMPILED,
+    )
+    let_next_start(COMPILED)
+    rounded = products.to(tl.bfloat16).to(tl.float32).reshape(GROUPS, ROWS)
+    total = tl.sum(tl.where((group < SLOTS)[:, None], weight[:, None] * rounded, 0.0), 0)
+    column = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    total = tl.where(alive, total, 0.0)
+    tl.store(partial + column, total.to(tl.bfloat16), column < LATENT)
