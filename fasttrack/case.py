@@ -69,6 +69,23 @@ class ManifestSet:
         """Path to error, for those that do not parse."""
         return {f.path: f.manifest for f in self.files if isinstance(f.manifest, InputError)}
 
+    def named(self, name: str | None) -> Manifest:
+        """The manifest with this name, or the only one.
+
+        Raises:
+            InputError: no such manifest, or several and no name.
+        """
+        known = {m.name: m for m in self.valid.values()}
+        if name is None and len(known) == 1:
+            return next(iter(known.values()))
+        if name is None or name not in known:
+            raise InputError.one(
+                "--manifest",
+                repr(name) if name else f"{len(known)} manifests and no name",
+                f"one of {', '.join(sorted(known)) or 'no manifests'}",
+            )
+        return known[name]
+
     def governing(self, path: str) -> Manifest | None:
         """The manifest whose roots hold `path`, compared exactly."""
         return next((m for m in self.valid.values() if in_roots(m, path)), None)

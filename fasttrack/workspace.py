@@ -37,16 +37,7 @@ class Workspace:
         Raises:
             InputError: no such manifest, or several and no name.
         """
-        known = {m.name: m for m in self.manifests.valid.values()}
-        if name is None and len(known) == 1:
-            return next(iter(known.values()))
-        if name is None or name not in known:
-            raise InputError.one(
-                "--manifest",
-                repr(name) if name else f"{len(known)} manifests and no name",
-                f"one of {', '.join(sorted(known)) or 'no manifests'}",
-            )
-        return known[name]
+        return self.manifests.named(name)
 
     def tables(self, manifest: Manifest) -> Mapping[str, VariantTable]:
         """The variant tables that a manifest names.

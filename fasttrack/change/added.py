@@ -104,6 +104,15 @@ class LineDiffs:
         _require_blob(side)
         return self._objects.read(side.oid, limit, self._following(side.oid))
 
+    def blobs(self, sides: Sequence[Side], limit: int) -> Iterator[bytes]:
+        """The bytes of many sides, whether or not the change has them."""
+        for side in sides:
+            _require_blob(side)
+        oids = [side.oid for side in sides]
+        self._objects.load_sizes(oids)
+        for position, oid in enumerate(oids, 1):
+            yield self._objects.read(oid, limit, islice(oids, position, position + 1024))
+
     @cached_property
     def _effort(self) -> int:
         """Steps per line for the diff, by the size of the whole change; raises when too large."""

@@ -2,7 +2,7 @@
 """The record of one change: read-only facts, looked up when asked, cached and bounded."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import Self
@@ -139,6 +139,10 @@ class Change:
     def blob(self, side: Side, limit: int = BLOB_LIMIT) -> bytes:
         """The bytes of one side; FactUnavailable when over `limit` bytes or not in this clone."""
         return self._diffs.blob(side, limit)
+
+    def blobs(self, sides: Sequence[Side], limit: int = BLOB_LIMIT) -> Iterator[bytes]:
+        """The bytes of many sides, in their order, read in batches; raises as `blob` does."""
+        return self._diffs.blobs(sides, limit)
 
     def text(self, side: Side, limit: int = BLOB_LIMIT) -> str:
         """The UTF-8 text of one side; FactUnavailable when it is none, and as for `blob`."""

@@ -62,6 +62,14 @@ def read_change(
         raise
 
 
+def read_revision(repo: Path, revision: str = "HEAD") -> Change:
+    """One revision as the change of nothing: its files, and policy and manifests as of it.
+
+    Needs no target branch and no history. Raises InputError as `read_change` does.
+    """
+    return read_change(repo, base=revision, head=revision, policy_from=revision)
+
+
 def _commits(
     git: Git, target: str | None, base: str | None, policy_from: str | None, head: str
 ) -> tuple[str, str, str]:

@@ -37,3 +37,16 @@ repo_option = click.option(
 as_of_option = click.option(
     "--as-of", type=UtcDay(), default=today, help="UTC day to judge at [today]."
 )
+config_dir_option = click.option(
+    "--config-dir", metavar="DIR", help="Folder of policy and manifests."
+)
+manifest_option = click.option(
+    "--manifest", "name", metavar="NAME", help="Which manifest; needed when there are several."
+)
+format_option = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+)

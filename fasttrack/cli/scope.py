@@ -8,7 +8,13 @@ from typing import Any
 
 import click
 
-from fasttrack.cli.options import as_of_option, repo_option
+from fasttrack.cli.options import (
+    as_of_option,
+    config_dir_option,
+    format_option,
+    manifest_option,
+    repo_option,
+)
 from fasttrack.errors import Exit
 from fasttrack.manifest.admission import Question, ask
 from fasttrack.report.explain import answer_json, answer_text
@@ -16,20 +22,6 @@ from fasttrack.report.output import write_output
 from fasttrack.report.style import terminal_style
 from fasttrack.vocabulary import Kind
 from fasttrack.workspace import open_workspace
-
-config_dir_option = click.option(
-    "--config-dir", metavar="DIR", help="Folder of policy and manifests."
-)
-manifest_option = click.option(
-    "--manifest", "name", metavar="NAME", help="Which manifest; needed when there are several."
-)
-format_option = click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-)
 
 
 @click.group("scope")

@@ -13,8 +13,8 @@ from fasttrack.case import Case
 from fasttrack.change.tree import Tree
 from fasttrack.config import judged_or_head
 from fasttrack.errors import FactUnavailable, InputError
-from fasttrack.evidence.touched import GATE, touched_units
-from fasttrack.manifest.model import PATH_UNIT, Manifest, Region
+from fasttrack.evidence.touched import touched_units
+from fasttrack.manifest.model import GATE_UNIT, PATH_UNIT, Manifest, Region
 from fasttrack.manifest.points import Cell, TooManyPoints, witness_points
 from fasttrack.manifest.region import covered_by
 from fasttrack.manifest.variants import VariantTable, load_variant_table
@@ -100,7 +100,7 @@ def _owed(case: Case, path: str, manifest: Manifest, unknown: dict[str, None]) -
     before = {(c.kind, c.key) for c in known}
     missed: dict[str, None] = {}
     for cell in _cells(case, manifest, judged_or_head(case.change), missed):
-        unit = GATE if cell.kind is Kind.REFUSAL else str(cell.values.get("unit", PATH_UNIT))
+        unit = GATE_UNIT if cell.kind is Kind.REFUSAL else str(cell.values.get("unit", PATH_UNIT))
         if unit in units:
             yield Owed(manifest.name, cell, units[unit])
         # Cells of no region, such as a claim's, belong to whatever the manifest now asks for.

@@ -9,10 +9,7 @@ from fasttrack.config import judged_or_head
 from fasttrack.errors import FactUnavailable
 from fasttrack.evidence.closure import Closure
 from fasttrack.globs import matches
-from fasttrack.manifest.model import PATH_UNIT, Manifest, Unit
-
-GATE = "(gate)"
-"""Stands for the gate's files and what they import; refusal evidence speaks of it."""
+from fasttrack.manifest.model import GATE_UNIT, PATH_UNIT, Manifest, Unit
 
 
 def touched_units(case: Case, manifest: Manifest) -> Mapping[str, str]:
@@ -30,7 +27,7 @@ def touched_units(case: Case, manifest: Manifest) -> Mapping[str, str]:
         if reason is not None:
             touched[unit.id] = reason
     if reason := _through_imports(manifest.code.gate, inside, closures, trees):
-        touched[GATE] = reason
+        touched[GATE_UNIT] = reason
     return touched
 
 

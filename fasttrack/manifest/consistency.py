@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from fasttrack import globs
 from fasttrack.manifest.model import (
+    GATE_UNIT,
     PATH_UNIT,
     Claim,
     Code,
@@ -25,6 +26,9 @@ from fasttrack.manifest.model import (
     Weights,
 )
 from fasttrack.manifest.words import UnitAxis
+
+RESERVED_IDS = {PATH_UNIT: "all roots together", GATE_UNIT: "the files of the gate"}
+"""Ids that no unit may take, and what they stand for."""
 
 Loc = tuple[str | int, ...]
 T = TypeVar("T")
@@ -110,9 +114,9 @@ def unit_faults(units: Items[Unit], code: Code | None) -> Iterator[Fault]:
     yield from repeated((("units", i, "id"), u.id, f"'{u.id}'") for i, u in units.items())
     for i, unit in units.items():
         loc: Loc = ("units", i)
-        if unit.id == PATH_UNIT:
-            want = "another id: it stands for all roots together"
-            yield Fault((*loc, "id"), f"the reserved id '{PATH_UNIT}'", want)
+        if unit.id in RESERVED_IDS:
+            want = f"another id: it stands for {RESERVED_IDS[unit.id]}"
+            yield Fault((*loc, "id"), f"the reserved id '{unit.id}'", want)
         for j, pattern in enumerate(unit.files):
             if code is not None and not any(_inside(root, pattern) for root in code.roots):
                 saw = f"'{pattern}', which may match outside the roots"

@@ -41,6 +41,8 @@ from fasttrack.vocabulary import Tier
 
 PATH_UNIT = "path"
 """The unit that model-level evidence speaks of: all roots together. No unit may take its id."""
+GATE_UNIT = "gate-files"
+"""The unit that refusal evidence speaks of: the gate's files. No unit may take its id either."""
 
 Dtypes = Listed[Dtype]
 Parallel = Listed[Annotated[int, Field(ge=1, le=4096)]]
@@ -116,7 +118,7 @@ class Unit(Record):
     """A piece that evidence speaks about."""
 
     id: Identifier
-    """Unique; never `path`, which stands for all roots."""
+    """Unique; never `path`, which stands for all roots, nor `gate-files`, for those of the gate."""
     files: Listed[Glob]
     """Its files, inside the roots; every root file belongs to at least one unit."""
     data: Listed[Glob] = ()

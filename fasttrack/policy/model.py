@@ -285,6 +285,9 @@ class Policy(Record):
     """Upper bounds on one change."""
     imports: tuple[Identifier | str, ...] = ()
     """Third-party top-level modules that code in the roots may import freely."""
+    bind: tuple[str, ...] = ()
+    """Patterns of files outside the roots that count as a unit's own where it imports them
+    directly: a change there makes its evidence stale at once, whatever `trust.boundary` says."""
     tiers: dict[Tier, tuple[Kind, ...]]
     """Evidence kinds owed per tier; every tier but `declared`, which owes nothing, is listed."""
     admit_tier: Tier = DEFAULT_ADMIT_TIER
@@ -307,6 +310,11 @@ class Policy(Record):
     """Whether a manifest and its code may arrive in one change."""
     decision_days: Days = 14
     """Days between green gates and a recorded timeout."""
+
+    @field_validator("bind")
+    @classmethod
+    def _patterns(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_checked_pattern(p) for p in value)
 
     @field_validator("tiers")
     @classmethod

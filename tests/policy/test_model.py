@@ -30,6 +30,7 @@ EDITS = [
     ("arch: sm_90a, memory_gb: 80", "arch: SM 90, memory_gb: 80", "arch"),
     ('match: ["tests/**"', 'match: ["/tests/**"', "paths"),
     ('match: ["tests/**"', 'match: ["tests/**b"', "paths"),
+    ("approvals: {codeowners: true}", "bind: [/engine/ops.py]", "bind"),
     ("approvals: {codeowners: true}", "approvals: {policy_changes: 1}", "policy_changes"),
     ("approvals: {codeowners: true}", "rules: {FT101: fatal}", "FT101"),
     ("approvals: {codeowners: true}", "rules: {first: note}", "first"),

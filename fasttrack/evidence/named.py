@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a source file names: modules, headers, and words in quotes. Who bears a name is told apart.
+
+Python: imports at module level and inside functions, not those under `TYPE_CHECKING`. C, C++ and
+CUDA: `#include`. Of a source in another language nobody can tell what it loads.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from fasttrack.change.imports import Import, imports_of
+from fasttrack.errors import FactUnavailable
+
+_CONTINUED = re.compile(r"\\[ \t]*\r?\n")
+_BLANK = r"(?:[ \t\f\v]|/\*(?:[^*\n]|\*(?!/))*\*/)*"
+_DIRECTIVE = re.compile(
+    rf"^(?:[^\n]*\*/)?[ \t\f\v]*(?:#|%:|\?\?=){_BLANK}"
+    rf"(?:(?:include|include_next|import|embed)\b{_BLANK}|(?=/\*))(.*)",
+    re.MULTILINE,
+)
+"""What is included, in whatever form; the rest of the line where a comment hides which directive
+it is."""
+_INCLUDED = re.compile(r'["<]([^">]{1,512})[">]')
+_QUOTED = re.compile(r"""["'](\.*[\w-]+(?:[./][\w-]+)*)["']""")
+_PYTHON_SUFFIXES = frozenset({".py", ".pyi", ".pyw"})
+_C_SUFFIXES = frozenset(
+    f".{name}" for name in (
+        "c", "cc", "cl", "cpp", "cu", "cuh", "cxx", "h", "hh", "hip", "hpp", "hxx",
+        "inc", "inl", "ipp", "metal", "s", "tpp",
+    )
+)  # fmt: skip
+_UNREAD_SUFFIXES = frozenset({".pxd", ".pxi", ".pyd", ".pyx", ".rs", ".so"})
+"""Sources and libraries that load others in ways that are not read here."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """The names in one file.
+
+    Attributes:
+        imports: Python imports that run.
+        quoted: words in quotes that may be paths or dotted names.
+        included: headers as written.
+    """
+
+    imports: tuple[Import, ...] = ()
+    quoted: frozenset[str] = frozenset()
+    included: tuple[str, ...] = ()
+
+
+def names_in(path: str, text_of: Callable[[str], str]) -> Named:
+    """What the file at `path` names; nothing for a file that is no source.
+
+    Args:
+        path: decides the language.
+        text_of: UTF-8 text of a path; asked only for a source.
+
+    Raises:
+        FactUnavailable: nobody can tell, or `text_of` can not.
+    """
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix in _PYTHON_SUFFIXES:
+        text = text_of(path)
+        found = tuple(i for i in imports_of(text.removeprefix("\ufeff")) if not i.type_checking)
+        return Named(imports=found, quoted=frozenset(_QUOTED.findall(text)))
+    if suffix in _C_SUFFIXES:
+        return Named(included=_includes(text_of(path)))
+    if suffix in _UNREAD_SUFFIXES:
+        raise FactUnavailable(f"what a {suffix} file loads is not read")
+    return Named()
+
+
+def modules_of(path: str, found: Import) -> Iterator[tuple[str, ...]]:
+    """The modules that an import in the file at `path` may load, outer packages first.
+
+    Those of a relative import start at the repository's top.
+    """
+    module = tuple(found.module.split(".")) if found.module else ()
+    if found.level:
+        parent = PurePosixPath(path).parent.parts
+        kept = len(parent) - (found.level - 1)
+        module = (*parent[: max(kept, 0)], *module)
+    for end in range(1, len(module) + 1):
+        yield module[:end]
+    for name in found.names:
+        if name != "*":
+            yield (*module, *name.split("."))
+
+
+def packages_of(path: str) -> Iterator[str]:
+    """The `__init__.py` files that Python runs before the module at `path`, were they there."""
+    if path.endswith(".py"):
+        for parent in PurePosixPath(path).parents:
+            init = (parent / "__init__.py").as_posix()
+            if init != path:
+                yield init
+
+
+def _includes(text: str) -> tuple[str, ...]:
+    named = _DIRECTIVE.findall(_CONTINUED.sub("", text))
+    targets = [match[1] for match in map(_INCLUDED.match, named) if match]
+    if len(targets) < len(named):
+        raise FactUnavailable("it includes what a macro names")
+    return tuple(targets)
