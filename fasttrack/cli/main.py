@@ -15,8 +15,10 @@ from fasttrack.report.visible import visible
 COMMANDS: Mapping[str, str] = {
     "check": "Judge a change against the target branch's policy.",
     "demo": "Show the four verdicts on a small embedded repository.",
+    "evidence": "Plan, measure, sign and judge evidence.",
     "explain": "Tell what a rule refuses, why, and how to mend a change.",
     "init": "Propose policy, manifest, code owners and workflow for a repository.",
+    "keys": "Make, show and check the keys that sign evidence.",
     "policy": "Test, show and backtest a policy.",
     "schema": "Print the JSON Schema of a file format.",
     "scope": "Ask what a manifest's scope admits and which evidence it owes.",

@@ -3,15 +3,28 @@
 
 import json
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from functools import partial, reduce
+from operator import or_
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from fasttrack.described_schema import described_schema
+from fasttrack.evidence.predicates import PREDICATES
+from fasttrack.evidence.statement import written_form
 from fasttrack.manifest.model import Manifest
 from fasttrack.policy.model import Policy
 from fasttrack.report.record import VerdictRecord
 
+
+def _evidence_schema() -> dict[str, Any]:
+    forms: Any = reduce(or_, (written_form(predicate_type) for predicate_type in PREDICATES))
+    statement = Annotated[forms, Field(discriminator="predicate_type")]
+    return described_schema(statement, "evidence", "Evidence statement")
+
+
 SCHEMAS: Mapping[str, Callable[[], dict[str, Any]]] = {
+    "evidence": _evidence_schema,
     "manifest": partial(described_schema, Manifest, "manifest", "Scope manifest"),
     "policy": partial(described_schema, Policy, "policy", "Policy"),
     "verdict": partial(described_schema, VerdictRecord, "verdict", "Verdict", "serialization"),

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose statements count: a pure judgement under one policy's `Trust`, on one UTC day.
+
+A signature counts when its key may sign this kind for the machine that ran, as a runner, on the day
+the run ended, and is not revoked. Then the statement is looked at: how old it is, whether it shows
+anything, whether its run said something else of the same cell. Last, statements of one question are
+counted together: the policy may want several pools of machines to agree. A statement that shows
+nothing counts for no pool.
+
+What this can not see: when a statement was really signed. `run.finished` is the runner's own word,
+and the maximum age bounds what a stolen key of the past can still do until it is revoked. Which
+policy is asked is the caller's business: the target branch's, or a change could bring its own keys.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from enum import StrEnum
+
+from fasttrack.evidence.statement import Statement
+from fasttrack.policy.model import Key, Trust
+from fasttrack.vocabulary import Kind
+
+DEFAULT_MAX_AGE_DAYS = 90
+DEFAULT_THRESHOLD = 1
+
+
+class Reason(StrEnum):
+    """Why a signature or a statement does not count; scripts rely on the words."""
+
+    UNKNOWN_KEY = "unknown-key"
+    BAD_SIGNATURE = "bad-signature"
+    REVOKED_KEY = "revoked-key"
+    KEY_NOT_YET_VALID = "key-not-yet-valid"
+    EXPIRED_KEY = "expired-key"
+    WRONG_ROLE = "wrong-role"
+    WRONG_KIND = "wrong-kind"
+    WRONG_HARDWARE = "wrong-hardware"
+    TOO_OLD = "too-old"
+    FROM_THE_FUTURE = "from-the-future"
+    SHOWS_NOTHING = "shows-nothing"
+    RUN_ID_REUSED = "run-id-reused"
+    BELOW_THRESHOLD = "below-threshold"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One reason and its sentence."""
+
+    reason: Reason
+    text: str
+
+
+@dataclass(frozen=True)
+class Signatures:
+    """Who signed one envelope.
+
+    Attributes:
+        named: key ids that its signatures name.
+        valid: those of the policy's keys whose signature is valid.
+    """
+
+    named: tuple[str, ...]
+    valid: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A statement, and whether it counts.
+
+    Attributes:
+        statement: what was signed.
+        accepted: whether it counts as evidence for its cell and inputs.
+        pools: pools of the signatures that count, this statement's own.
+        refusals: why it, or one of its signatures, does not count.
+    """
+
+    statement: Statement
+    accepted: bool
+    pools: frozenset[str]
+    refusals: tuple[Refusal, ...]
+
+
+Question = tuple[Kind, str, str, str]
+"""Kind, cell key, unit digest and tests digest: what statements must share to agree."""
+
+
+def question(statement: Statement) -> Question:
+    """What a statement is an answer to."""
+    inputs = statement.predicate.inputs
+    return statement.cell.kind, statement.cell.key, inputs.digest, inputs.tests
+
+
+def judge(
+    signed: Sequence[tuple[Statement, Signatures]], trust: Trust, day: date
+) -> tuple[Judged, ...]:
+    """Which statements count; in the order given.
+
+    Args:
+        signed: every statement that there is, from all envelopes: thresholds count over them.
+        trust: the policy's.
+        day: the UTC day to judge at.
+    """
+    # (1) Each on its own: whose signatures count.
+    single = [_signers(statement, signatures, trust, day) for statement, signatures in signed]
+    # (2) What one run said twice, in two ways, counts in neither.
+    reused = _reused(single)
+    # (3) What it says.
+    judged = [
+        _with(one, [*_ageing(one.statement, trust, day), *reused.get(place, ())])
+        for place, one in enumerate(single)
+    ]
+    # (4) How many pools agree.
+    pools: dict[Question, set[str]] = defaultdict(set)
+    for one in judged:
+        if one.accepted:
+            pools[question(one.statement)] |= one.pools
+    return tuple(
+        _counted(one, pools[question(one.statement)], trust) if one.accepted else one
+        for one in judged
+    )
+
+
+def key_refusals(key: Key, day: date, run_day: date) -> Iterator[Refusal]:
+    """Why a key's signature does not count, whatever it signed.
+
+    Args:
+        key: the policy's key.
+        day: the UTC day to judge at.
+        run_day: the UTC day on which the run ended.
+    """
+    if key.revoked is not None and key.revoked <= day:
+        text = f"key {key.id} is revoked from {key.revoked} on, with all that it signed"
+        yield Refusal(Reason.REVOKED_KEY, text)
+    if run_day < key.valid_from:
+        text = f"key {key.id} is valid from {key.valid_from}, and this is of {run_day}"
+        yield Refusal(Reason.KEY_NOT_YET_VALID, text)
+    if run_day > key.valid_until:
+        text = f"key {key.id} was valid until {key.valid_until}, and this is of {run_day}"
+        yield Refusal(Reason.EXPIRED_KEY, text)
+
+
+def _signers(statement: Statement, signatures: Signatures, trust: Trust, day: date) -> Judged:
+    keys = {key.id: key for key in trust.keys}
+    pools: set[str] = set()
+    refusals: list[Refusal] = []
+    for key_id in signatures.named:
+        key = keys.get(key_id)
+        if key is None:
+            text = f"key {key_id} is not one of the policy's"
+            refusals.append(Refusal(Reason.UNKNOWN_KEY, text))
+        elif key_id not in signatures.valid:
+            text = f"the signature is not what key {key_id} makes of this statement"
+            refusals.append(Refusal(Reason.BAD_SIGNATURE, text))
+        elif found := [*_key_faults(key, statement, day)]:
+            refusals += found
+        else:
+            pools.add(key.pool)
+    return Judged(statement, bool(pools), frozenset(pools), tuple(refusals))
+
+
+def _key_faults(key: Key, statement: Statement, day: date) -> Iterator[Refusal]:
+    predicate, kind = statement.predicate, statement.cell.kind
+    yield from key_refusals(key, day, predicate.run.finished.date())
+    if "runner" not in key.roles:
+        text = f"key {key.id} is a {' and '.join(key.roles)} key, not a runner's"
+        yield Refusal(Reason.WRONG_ROLE, text)
+    if kind not in key.kinds:
+        text = f"key {key.id} may sign {', '.join(key.kinds)}, not {kind}"
+        yield Refusal(Reason.WRONG_KIND, text)
+    hardware = predicate.machine.hardware
+    if hardware not in key.hardware:
+        text = f"key {key.id} speaks for {', '.join(key.hardware)}, and this ran on {hardware}"
+        yield Refusal(Reason.WRONG_HARDWARE, text)
+
+
+def _ageing(statement: Statement, trust: Trust, day: date) -> Iterator[Refusal]:
+    """Faults of a statement itself, whoever signed it."""
+    finished, kind = statement.predicate.run.finished.date(), statement.cell.kind
+    if finished > day:
+        text = f"the run ended on {finished}, after {day}"
+        yield Refusal(Reason.FROM_THE_FUTURE, text)
+    age, limit = (day - finished).days, trust.max_age_days.get(kind, DEFAULT_MAX_AGE_DAYS)
+    if age > limit:
+        text = f"the run ended {age} days ago, and {kind} evidence counts for {limit}"
+        yield Refusal(Reason.TOO_OLD, text)
+    for problem in statement.problems():
+        yield Refusal(Reason.SHOWS_NOTHING, problem)
+
+
+def _reused(single: Sequence[Judged]) -> dict[int, list[Refusal]]:
+    """Places of statements whose run said something else of the same cell, trusted both times.
+
+    Statements without a trusted signature are left out: anybody could take a run's id and void
+    what it showed.
+    """
+    said: dict[tuple[str, Kind, str], list[int]] = defaultdict(list)
+    for place, one in enumerate(single):
+        if one.accepted:
+            cell = one.statement.cell
+            said[one.statement.predicate.run.run, cell.kind, cell.key].append(place)
+    reused: dict[int, list[Refusal]] = {}
+    for (run, _, _), places in said.items():
+        if any(single[place].statement != single[places[0]].statement for place in places):
+            text = f"run {run} said two different things of this cell"
+            reused |= {place: [Refusal(Reason.RUN_ID_REUSED, text)] for place in places}
+    return reused
+
+
+def _with(one: Judged, refusals: list[Refusal]) -> Judged:
+    accepted = one.accepted and not refusals
+    return replace(one, accepted=accepted, refusals=(*one.refusals, *refusals))
+
+
+def _counted(one: Judged, pools: set[str], trust: Trust) -> Judged:
+    kind = one.statement.cell.kind
+    wanted = trust.thresholds.get(kind, DEFAULT_THRESHOLD)
+    if len(pools) >= wanted:
+        return one
+    text = f"{len(pools)} of {wanted} pools say so: {', '.join(sorted(pools))}"
+    return _with(one, [Refusal(Reason.BELOW_THRESHOLD, text)])
