@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a file in a directory is the one that git has, told without git.
+
+What is compared is what git records: the raw bytes, and of the mode the owner's executable bit.
+"""
+
+import hashlib
+import os
+import stat
+from io import BufferedReader
+from pathlib import Path
+
+
+def difference(root: Path, path: str, mode: str | None, sha256: str) -> str:
+    """How a file differs from the one that is wanted, in words; empty when it does not.
+
+    Args:
+        root: the directory that the path is relative to.
+        path: `/`-separated, without empty, `.` or `..` segments.
+        mode: as git records it, six octal digits; None when any will do.
+        sha256: of the raw bytes, lower-case hexadecimal.
+    """
+    if link := _link(root, path):
+        return "a symbolic link" if link == path else f"a symbolic link at {link}"
+    try:
+        # Neither through a link that came meanwhile, nor waiting for the other end of a pipe.
+        handle = os.open(root / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return "no such file"
+    except OSError as error:
+        return error.strerror or "unreadable"
+    with open(handle, "rb") as file:  # noqa: PTH123  (pathlib opens no handles)
+        return _content_difference(file, mode, sha256)
+
+
+def _link(root: Path, path: str) -> str:
+    """The first part of a path that is a symbolic link; git would find nothing behind it."""
+    parts = path.split("/")
+    starts = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
+    return next((start for start in starts if (root / start).is_symlink()), "")
+
+
+def _content_difference(file: BufferedReader, mode: str | None, sha256: str) -> str:
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode):
+        return "no regular file"
+    if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+        return "other bytes"
+    executable = bool(found.st_mode & stat.S_IXUSR)
+    if mode is not None and executable != bool(int(mode, 8) & stat.S_IXUSR):
+        return "an executable file" if executable else "a file that is not executable"
+    return ""

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Divides the cells of a plan among machines, the same way everywhere.
+
+A shard holds cells of one hardware, as long as there are at least as many shards as kinds of
+machine. Shards of the same hardware have about as many cells of each unit and kind, because what a
+cell costs depends on these most.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fasttrack.errors import InputError
+from fasttrack.evidence.plan import PlannedCell
+from fasttrack.manifest.cells import Cell
+from fasttrack.vocabulary import Kind
+
+ANYWHERE = ""
+"""Stands for the hardware of cells that any machine can show."""
+MAX_SHARDS = 1024
+_SHARD = re.compile(r"([0-9]{1,4})/([0-9]{1,4})", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One share of several.
+
+    Attributes:
+        number: which one, from 1.
+        count: how many there are.
+    """
+
+    number: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Shard":
+        """The shard that `i/n` names.
+
+        Raises:
+            InputError: not of this form, or not 1 <= i <= n <= `MAX_SHARDS`.
+        """
+        match = _SHARD.fullmatch(text)
+        if match is not None:
+            shard = cls(int(match[1]), int(match[2]))
+            if 1 <= shard.number <= shard.count <= MAX_SHARDS:
+                return shard
+        want = f"i/n such as 1/4, where i is at most n and n at most {MAX_SHARDS}"
+        raise InputError.one("--shard", repr(text), want)
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    def of(self, cells: Sequence[PlannedCell]) -> tuple[PlannedCell, ...]:
+        """Its cells, in the order in which they should run."""
+        return divided(cells, self.count)[self.number - 1]
+
+
+def hardware_of(cell: Cell) -> str:
+    """The hardware that a cell is measured on; `ANYWHERE` when any machine can show it.
+
+    Machine code is audited, and the gate is asked, where there is no GPU.
+    """
+    if cell.kind in {Kind.SYNC_AUDIT, Kind.REFUSAL}:
+        return ANYWHERE
+    name = "ours.hardware" if cell.kind is Kind.PERFORMANCE else "hardware"
+    return str(cell.values.get(name, ANYWHERE))
+
+
+def hardware_in(cells: Sequence[PlannedCell]) -> tuple[str, ...]:
+    """The kinds of machine that the cells are measured on, sorted."""
+    return tuple(sorted({hardware_of(cell.cell()) for cell in cells}))
+
+
+def divided(cells: Sequence[PlannedCell], count: int) -> tuple[tuple[PlannedCell, ...], ...]:
+    """The cells in `count` shards; each cell is in one of them, and some may be empty.
+
+    Args:
+        cells: in the order of the plan.
+        count: from 1; below the kinds of machine that there are, shards hold several.
+    """
+    groups: dict[str, list[PlannedCell]] = defaultdict(list)
+    for cell in cells:
+        groups[hardware_of(cell.cell())].append(cell)
+    pools = [groups[name] for name in sorted(groups)]
+    if not 0 < len(pools) <= count:
+        pools = [list(cells)]
+    dealt: list[tuple[PlannedCell, ...]] = []
+    for pool, share in zip(pools, _shares([len(pool) for pool in pools], count), strict=True):
+        pool.sort(key=lambda cell: (cell.unit, cell.kind))
+        dealt += (tuple(pool[start::share]) for start in range(share))
+    return tuple(dealt)
+
+
+def _shares(sizes: Sequence[int], count: int) -> list[int]:
+    """How many shards each pool gets, at least one, so that the largest shard is small."""
+    shares = [1] * len(sizes)
+    for _ in range(count - len(sizes)):
+        fullest = max(range(len(sizes)), key=lambda i: sizes[i] / shares[i])
+        shares[fullest] += 1
+    return shares
