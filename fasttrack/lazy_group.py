@@ -2,6 +2,7 @@
 """A group of commands that imports a command when it is called; `--help` needs none of them."""
 
 import importlib
+import keyword
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,8 @@ import click
 class LazyGroup(click.Group):
     """Commands as a table of names and one-line helps.
 
-    Each command lives in `<package>.<name>` as `command`.
+    Each command lives in `<package>.<name>` as `command`; in `<name>_` where the name is a word of
+    Python's, such as `import`.
     """
 
     def __init__(self, *args: Any, package: str, table: Mapping[str, str], **options: Any) -> None:
@@ -28,9 +30,10 @@ class LazyGroup(click.Group):
         """Imports one command."""
         if cmd_name not in self._table:
             return None
-        command = importlib.import_module(f"{self._package}.{cmd_name}").command
+        module = f"{self._package}.{cmd_name}{'_' if keyword.iskeyword(cmd_name) else ''}"
+        command = importlib.import_module(module).command
         if not isinstance(command, click.Command):
-            raise TypeError(f"{self._package}.{cmd_name}.command is not a command")
+            raise TypeError(f"{module}.command is not a command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
