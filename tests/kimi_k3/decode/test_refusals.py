@@ -18,6 +18,7 @@ import yaml
 from fasttrack.manifest.cells import Cell
 from fasttrack.manifest.model import Refusal, Region
 from fasttrack.manifest.points import witness_points
+from fasttrack.pytest_plugin import Recorder
 from fasttrack.vocabulary import Kind
 from fasttrack.workspace import open_workspace
 from kimi_k3.decode.deployment import Features
@@ -117,12 +118,21 @@ def planned(region: str, values: Mapping[str, Any]) -> Plan | Fallback:
     return Planner(REGIONS[region], rows, draft).plan(StepShape((group,), int(values["context"])))
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=cell_id)
-def test_refuses(cell: Cell) -> None:
+def cell_of(values: Mapping[str, Any]) -> Cell:
+    """The refusal cell with these values."""
+    return next(cell for cell in CELLS if cell.values == values)
+
+
+@pytest.mark.fasttrack_cells(
+    *(cell.values for cell in CELLS), ids=lambda values: cell_id(cell_of(values))
+)
+def test_refuses(fasttrack_cell: Mapping[str, Any], fasttrack_record: Recorder) -> None:
+    cell = cell_of(fasttrack_cell)
     deployment, expected = at(cell.values), words(cell)
     answers = {a.region: a for a in open_gate().answers(largest_step(deployment))}
     answer = answers[cell.region]
     assert [*answer.outside, *answer.below] == expected
+    fasttrack_record.answered(refused=not answer.admits, reasons=tuple(expected))
 
     bound = str(cell.values["bound"])
     if bound in OF_A_STEP:

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts one child that measures one cell, and leaves nothing of it behind.
+
+The child has a session and a home of its own, an environment made of an allow-list, and two pipes.
+It is told nothing about the bundle, and when it has ended or its time is up, every process that it
+started is killed, those that moved to another session included.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from pydantic import ValidationError
+
+from fasttrack.evidence.child_report import MAX_REPORT_BYTES, ChildReport, Job
+
+KEPT_VARIABLES = (
+    "CUDA_HOME",
+    "CUDA_VISIBLE_DEVICES",
+    "CUTE_DSL_ARCH",
+    "LD_LIBRARY_PATH",
+    "PATH",
+    "PYTHONPATH",
+)
+"""Environment variables that a child inherits; no other."""
+LOG_TAIL = 4000
+"""Characters of a child's output that are kept."""
+_SET_CHILD_SUBREAPER = 36
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a child.
+
+    Attributes:
+        report: its report; None when it sent none that can be read.
+        why: why there is none, in words.
+        log: the end of what it printed.
+    """
+
+    report: ChildReport | None
+    why: str
+    log: str
+
+
+def measure(root: Path, tests: Sequence[str], job: Job, timeout_s: float) -> Outcome:
+    """Runs the tests of one cell in a child of their own.
+
+    Args:
+        root: the source tree; the child's working directory.
+        tests: test files, relative to it.
+        job: cell and seeds.
+        timeout_s: seconds after which the child is killed.
+    """
+    _adopt_orphans()
+    others = _children()
+    with tempfile.TemporaryDirectory(prefix="fasttrack-cell-") as home:
+        log = Path(home) / "log"
+        child, report_end = _start(root, tests, job, log)
+        reader = _Reader(report_end)
+        reader.start()
+        try:
+            child.wait(timeout_s)
+            why = ""
+        except subprocess.TimeoutExpired:
+            why = f"no result after {timeout_s:g} s"
+        finally:
+            _kill_all(child, others)
+        reader.join()
+        tail = log.read_bytes()[-LOG_TAIL:].decode("utf-8", "replace")
+    if why:
+        return Outcome(None, why, tail)
+    return _read(reader.received, job, child.returncode, tail)
+
+
+def _start(
+    root: Path, tests: Sequence[str], job: Job, log: Path
+) -> tuple["subprocess.Popen[bytes]", int]:
+    job_out, job_in = os.pipe()
+    report_out, report_in = os.pipe()
+    command = [
+        *(sys.executable, "-B", "-m", "pytest", "-q", "-rN"),
+        *("-p", "fasttrack.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:xdist"),
+        *(f"--fasttrack-job={job_out}", f"--fasttrack-report={report_in}", "--", *tests),
+    ]
+    # A file and no pipe: a process that outlives the child would keep a pipe open.
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            command,
+            cwd=root,
+            env=_environment(log.parent),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            pass_fds=(job_out, report_in),
+            start_new_session=True,
+        )
+    os.close(job_out)
+    os.close(report_in)
+    with suppress(BrokenPipeError), os.fdopen(job_in, "wb") as pipe:
+        pipe.write(job.model_dump_json().encode("ascii"))
+    return child, report_out
+
+
+def _environment(home: Path) -> Mapping[str, str]:
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    return kept | {
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "TRITON_CACHE_DIR": str(home / "triton"),
+        "PYTHONPYCACHEPREFIX": str(home / "bytecode"),
+        "PYTHONHASHSEED": "0",
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+    }
+
+
+class _Reader(threading.Thread):
+    """Reads a report up to its bound while the child runs, so that the pipe can not fill up."""
+
+    def __init__(self, fd: int) -> None:
+        super().__init__(daemon=True)
+        self._fd = fd
+        self.received = b""
+
+    def run(self) -> None:
+        with os.fdopen(self._fd, "rb") as pipe:
+            self.received = _bounded(pipe)
+
+
+def _bounded(pipe: IO[bytes]) -> bytes:
+    received = pipe.read(MAX_REPORT_BYTES + 1)
+    while pipe.read(1 << 16):
+        pass  # drained, so that the child can end
+    return received
+
+
+def _read(received: bytes, job: Job, code: int, tail: str) -> Outcome:
+    if not received:
+        return Outcome(None, f"it ended with exit code {code} and no report", tail)
+    if len(received) > MAX_REPORT_BYTES:
+        return Outcome(None, f"its report exceeds {MAX_REPORT_BYTES:,} bytes", tail)
+    try:
+        report = ChildReport.model_validate_json(received)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        return Outcome(None, f"its report can not be read: {where}: {first['msg']}", tail)
+    if report.nonce != job.nonce:
+        return Outcome(None, "its report answers another job", tail)
+    return Outcome(report, "", tail)
+
+
+def _adopt_orphans() -> None:
+    """Makes processes that lose their parent below us ours, so that they can be killed (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _kill_all(child: "subprocess.Popen[bytes]", others: Set[int]) -> None:
+    """Kills the child, its session, and what we adopted from it."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    while left := _children() - others:
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+
+def _children() -> set[int]:
+    """Processes whose parent this one is, as far as the system tells (Linux)."""
+    lists = Path("/proc/self/task").glob("*/children")
+    return {int(word) for file in lists for word in file.read_text("ascii").split()}

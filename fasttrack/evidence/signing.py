@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signing what was collected, after comparing it with the plan and with git.
+
+Nothing of the change is executed: digests come from git objects, and a statement is data. Whoever
+measured could have chosen other cells, seeds or bytes than the plan; a bundle in which one
+statement did is not signed at all. Statements that show nothing are signed too: that a cell failed
+is worth knowing, and covers nothing.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from fasttrack.errors import InputError, Problem
+from fasttrack.evidence.bundle import Entry
+from fasttrack.evidence.dsse import sign
+from fasttrack.evidence.inputs import UnitInputs
+from fasttrack.evidence.plan import Plan, PlannedCell
+from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
+from fasttrack.evidence.predicates.stress_v1 import StressV1
+from fasttrack.evidence.shards import ANYWHERE, hardware_of
+from fasttrack.evidence.statement import Statement
+
+if TYPE_CHECKING:
+    from securesystemslib.signer import Signer
+
+
+def signed_bundle(
+    entries: Sequence[Entry],
+    plan: Plan,
+    inputs_of: Callable[[str], UnitInputs],
+    signer: "Signer",
+) -> list[bytes]:
+    """An envelope for every statement of a bundle.
+
+    Args:
+        entries: the statements.
+        plan: what they had to be.
+        inputs_of: a unit's inputs at the plan's commit, from git objects.
+        signer: of one of the policy's keys.
+
+    Raises:
+        InputError: nothing to sign, or a statement that is not the plan's.
+    """
+    if not entries:
+        raise InputError.one("bundle", "no statements", "what `evidence collect` writes")
+    problems = [*_twice(entries), *(p for entry in entries for p in _against(entry, plan))]
+    problems += _derived_again(plan, inputs_of)
+    if problems:
+        raise InputError(problems)
+    return [sign(entry.statement, signer) for entry in entries]
+
+
+def _twice(entries: Sequence[Entry]) -> Iterator[Problem]:
+    count = Counter((e.statement.predicate.run.run, e.statement.cell) for e in entries)
+    for (run, cell), times in count.items():
+        if times > 1:
+            yield Problem(f"run {run}", f"{times} statements of {cell.key}", "one for each cell")
+
+
+def _against(entry: Entry, plan: Plan) -> Iterator[Problem]:
+    """What a statement has other than the plan."""
+    statement = entry.statement
+    run, cell = statement.predicate.run, statement.cell
+    if (run.plan, run.commit) != (plan.id, plan.commit):
+        saw = f"a statement of plan {run.plan} at {run.commit[:12]}"
+        yield Problem(entry.where, saw, f"plan {plan.id} at {plan.commit[:12]}")
+        return
+    planned = next((c for c in plan.cells if (c.kind, c.cell().key) == (cell.kind, cell.key)), None)
+    if planned is None:
+        yield Problem(entry.where, f"the {cell.kind.value} cell {cell.key}", "a cell of the plan")
+        return
+    for saw, want in _differences(statement, planned, plan):
+        yield Problem(entry.where, saw, want)
+
+
+def _differences(
+    statement: Statement, planned: PlannedCell, plan: Plan
+) -> Iterator[tuple[str, str]]:
+    predicate, unit = statement.predicate, plan.unit(planned.unit)
+    inputs, hardware = predicate.inputs, hardware_of(planned.cell())
+    if inputs.unit != unit.unit:
+        yield f"the unit {inputs.unit}", unit.unit
+    elif (inputs.digest, inputs.tests) != (unit.digest, unit.tests_digest):
+        yield "digests of other bytes", "those of the plan"
+    elif inputs.boundary != unit.boundary:
+        yield "another boundary", "that of the plan"
+    if hardware not in {ANYWHERE, predicate.machine.hardware}:
+        yield f"measured on {predicate.machine.hardware}", hardware
+    seeds = predicate.seeds if isinstance(predicate, KernelTestV1 | StressV1) else ()
+    if sorted(seeds) != sorted(planned.seeds):
+        yield "other seeds", "those that the plan chose"
+
+
+def _derived_again(plan: Plan, inputs_of: Callable[[str], UnitInputs]) -> Iterator[Problem]:
+    """Units of which the plan says other digests than git does."""
+    for unit in plan.units:
+        found = inputs_of(unit.unit)
+        boundary = [(file.path, file.sha256) for file in found.boundary]
+        same = (found.digest, found.tests_digest) == (unit.digest, unit.tests_digest)
+        if not same or sorted(boundary) != sorted((f.path, f.sha256) for f in unit.boundary):
+            want = f"the bytes of commit {plan.commit[:12]}"
+            yield Problem(f"unit {unit.unit} of the plan", "other digests", want)
