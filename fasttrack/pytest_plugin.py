@@ -9,15 +9,19 @@ A test takes its cell as an argument and names the ones to try when nobody colle
     def test_kda(fasttrack_cell, fasttrack_seeds, fasttrack_record): ...
 
 Under `fasttrack evidence collect` it runs once, with the cell and the seeds of the plan. Tests of
-the same files that take no cell run as ever, and count as well.
+the same files that take no cell run as ever, and count as well; where none takes it, or none of a
+seeded kind takes the seeds, nothing is shown.
 
 * `fasttrack_cell`: axis to value.
 * `fasttrack_seeds`: seeds of the inputs; three fixed ones when nobody collects.
 * `fasttrack_record`: where tests and the path under test say what happened (`Recorder`).
 """
 
+import ctypes
 import json
 import os
+import signal
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,6 +39,7 @@ from fasttrack.evidence.observed import (
 CELLS = "fasttrack_cells"
 SEEDS = (0, 1, 2)
 """Seeds when nobody collects."""
+_SET_PARENT_DEATH_SIGNAL = 1
 
 
 class Recorder:
@@ -119,20 +124,27 @@ class Recorder:
         self.answer = {"refused": refused, "reasons": list(dict.fromkeys(reasons))}
 
 
+GRAVITY = ("passed", "skipped", "xfailed", "failed")
+"""Outcomes of a test's phases; the last one that occurs is the test's."""
+
+
 class Collecting:
     """The plugin's state in one session.
 
     Attributes:
         job: the cell to measure; None when nobody collects.
         recorder: what tests said.
+        asked_for_seeds: whether a test did.
     """
 
     def __init__(self, job: Job | None, report_fd: int | None) -> None:
         """Takes the job and the descriptor that wants the report."""
         self.job = job
         self.recorder = Recorder()
-        self.outcomes: dict[str, str] = {}
         self.asked_for_seeds = False
+        self._takers: set[str] = set()
+        self._collected: set[str] = set()
+        self._outcomes: dict[str, str] = {}
         self._report_fd = report_fd
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
@@ -145,28 +157,28 @@ class Collecting:
         cells = tried if self.job is None else (self.job.cell.values,)
         metafunc.parametrize("fasttrack_cell", cells, ids=names)
 
-    def pytest_deselected(self, items: list[pytest.Item]) -> None:
-        """Collected and not run."""
-        for item in items:
-            self.outcomes[item.nodeid] = "deselected"
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """What is collected and never heard of again was deselected, whoever did it."""
+        self._collected.add(item.nodeid)
+        if "fasttrack_cell" in getattr(item, "fixturenames", ()):
+            self._takers.add(item.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file that can not be collected has failed."""
-        if report.failed:
-            self.outcomes[report.nodeid or "collection"] = "failed"
-        elif report.skipped:
-            self.outcomes[report.nodeid] = "skipped"
+        if not report.passed:
+            self._note(report.nodeid or "collection", report.outcome)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """The gravest outcome of a test's phases."""
+        """One phase of a test."""
         if hasattr(report, "wasxfail"):
-            self.outcomes[report.nodeid] = "xfailed"
-        elif report.failed:
-            self.outcomes[report.nodeid] = "failed"
-        elif report.skipped:
-            self.outcomes.setdefault(report.nodeid, "skipped")
-        elif report.when == "call":
-            self.outcomes.setdefault(report.nodeid, "passed")
+            self._note(report.nodeid, "xfailed")
+        elif report.when == "call" or not report.passed:
+            self._note(report.nodeid, report.outcome)
+
+    def _note(self, node: str, outcome: str) -> None:
+        """Keeps the gravest outcome; one of another plugin's, such as `rerun`, is a failure."""
+        outcome = outcome if outcome in GRAVITY else "failed"
+        self._outcomes[node] = max(outcome, self._outcomes.get(node, outcome), key=GRAVITY.index)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -179,14 +191,15 @@ class Collecting:
 
     def _report(self, job: Job, session: pytest.Session) -> dict[str, Any]:
         said, root = self.recorder, session.config.rootpath
-        by_outcome = {
-            outcome: sorted(node for node, found in self.outcomes.items() if found == outcome)
-            for outcome in ("passed", "failed", "skipped", "xfailed", "deselected")
+        results = {
+            outcome: sorted(node for node, found in self._outcomes.items() if found == outcome)
+            for outcome in GRAVITY
         }
         imported = imported_files(root)
         return {
             "nonce": job.nonce,
-            "results": by_outcome,
+            "results": results | {"deselected": sorted(self._collected - self._outcomes.keys())},
+            "took_cell": not self._takers.isdisjoint(results["passed"]),
             "seeds": list(job.seeds) if self.asked_for_seeds else [],
             "tolerances": said.tolerances,
             "execution": {
@@ -227,12 +240,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{CELLS}(*cells): cells to try when nobody collects")
     job, job_fd = None, config.getoption("--fasttrack-job")
     if job_fd is not None:
+        _end_with_parent()
         with os.fdopen(job_fd, "rb") as pipe:
             job = Job.model_validate_json(pipe.read())
         watch()
     state = Collecting(job, config.getoption("--fasttrack-report"))
     config.stash[_STATE] = state
     config.pluginmanager.register(state, "fasttrack-collecting")
+
+
+def _end_with_parent() -> None:
+    """Has the system kill this process when the collector is gone (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
 
 
 @pytest.fixture

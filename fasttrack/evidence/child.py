@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from typing import IO
 
 from pydantic import ValidationError
 
+from fasttrack.errors import InputError
 from fasttrack.evidence.child_report import MAX_REPORT_BYTES, ChildReport, Job
 
 KEPT_VARIABLES = (
@@ -33,7 +35,11 @@ KEPT_VARIABLES = (
 )
 """Environment variables that a child inherits; no other."""
 LOG_TAIL = 4000
-"""Characters of a child's output that are kept."""
+"""Bytes of a child's output that are kept."""
+GRACE_S = 10.0
+"""Seconds in which whatever was killed has to be gone."""
+EXPECTED_CODES = (0, 5)
+"""Exit codes of pytest when nothing failed: tests ran, or there were none."""
 _SET_CHILD_SUBREAPER = 36
 
 
@@ -52,58 +58,68 @@ class Outcome:
     log: str
 
 
-def measure(root: Path, tests: Sequence[str], job: Job, timeout_s: float) -> Outcome:
+def measure(
+    root: Path, tests: Sequence[str], job: Job, bytecode: Path, timeout_s: float
+) -> Outcome:
     """Runs the tests of one cell in a child of their own.
 
     Args:
         root: the source tree; the child's working directory.
         tests: test files, relative to it.
         job: cell and seeds.
+        bytecode: where Python keeps what it compiles. Whoever writes there decides what later
+            children run: one folder is for children of one unit, and empty before the first.
         timeout_s: seconds after which the child is killed.
+
+    Raises:
+        InputError: something that the child started can not be killed.
     """
     _adopt_orphans()
     others = _children()
-    with tempfile.TemporaryDirectory(prefix="fasttrack-cell-") as home:
-        log = Path(home) / "log"
-        child, report_end = _start(root, tests, job, log)
+    why = ""
+    with (
+        tempfile.TemporaryDirectory(prefix="fasttrack-cell-", ignore_cleanup_errors=True) as home,
+        # A file and no pipe: a process that outlives the child would keep a pipe open. It has no
+        # name, so that the child can not take it away.
+        tempfile.TemporaryFile() as output,
+    ):
+        environment = _environment(Path(home), bytecode)
+        child, report_end = _start(root, tests, job, environment, output)
         reader = _Reader(report_end)
         reader.start()
         try:
             child.wait(timeout_s)
-            why = ""
         except subprocess.TimeoutExpired:
             why = f"no result after {timeout_s:g} s"
         finally:
             _kill_all(child, others)
-        reader.join()
-        tail = log.read_bytes()[-LOG_TAIL:].decode("utf-8", "replace")
-    if why:
-        return Outcome(None, why, tail)
-    return _read(reader.received, job, child.returncode, tail)
+        reader.join(GRACE_S)
+        tail = _tail(output)
+    if reader.is_alive():
+        why = why or "a process that it did not start holds its report open"
+    return Outcome(None, why, tail) if why else _read(reader.received, job, child.returncode, tail)
 
 
 def _start(
-    root: Path, tests: Sequence[str], job: Job, log: Path
+    root: Path, tests: Sequence[str], job: Job, environment: Mapping[str, str], output: IO[bytes]
 ) -> tuple["subprocess.Popen[bytes]", int]:
     job_out, job_in = os.pipe()
     report_out, report_in = os.pipe()
     command = [
-        *(sys.executable, "-B", "-m", "pytest", "-q", "-rN"),
+        *(sys.executable, "-m", "pytest", "-q", "-rN"),
         *("-p", "fasttrack.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:xdist"),
         *(f"--fasttrack-job={job_out}", f"--fasttrack-report={report_in}", "--", *tests),
     ]
-    # A file and no pipe: a process that outlives the child would keep a pipe open.
-    with log.open("wb") as output:
-        child = subprocess.Popen(
-            command,
-            cwd=root,
-            env=_environment(log.parent),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            pass_fds=(job_out, report_in),
-            start_new_session=True,
-        )
+    child = subprocess.Popen(
+        command,
+        cwd=root,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        pass_fds=(job_out, report_in),
+        start_new_session=True,
+    )
     os.close(job_out)
     os.close(report_in)
     with suppress(BrokenPipeError), os.fdopen(job_in, "wb") as pipe:
@@ -111,14 +127,15 @@ def _start(
     return child, report_out
 
 
-def _environment(home: Path) -> Mapping[str, str]:
+def _environment(home: Path, bytecode: Path) -> Mapping[str, str]:
     kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     return kept | {
         "HOME": str(home),
         "TMPDIR": str(home),
         "XDG_CACHE_HOME": str(home / "cache"),
         "TRITON_CACHE_DIR": str(home / "triton"),
-        "PYTHONPYCACHEPREFIX": str(home / "bytecode"),
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(home / "hypothesis"),
+        "PYTHONPYCACHEPREFIX": str(bytecode),
         "PYTHONHASHSEED": "0",
         "LANG": "C.UTF-8",
         "TZ": "UTC",
@@ -145,6 +162,12 @@ def _bounded(pipe: IO[bytes]) -> bytes:
     return received
 
 
+def _tail(output: IO[bytes]) -> str:
+    size = output.seek(0, os.SEEK_END)
+    output.seek(max(0, size - LOG_TAIL))
+    return output.read(LOG_TAIL).decode("utf-8", "replace")
+
+
 def _read(received: bytes, job: Job, code: int, tail: str) -> Outcome:
     if not received:
         return Outcome(None, f"it ended with exit code {code} and no report", tail)
@@ -153,11 +176,14 @@ def _read(received: bytes, job: Job, code: int, tail: str) -> Outcome:
     try:
         report = ChildReport.model_validate_json(received)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
-        return Outcome(None, f"its report can not be read: {where}: {first['msg']}", tail)
+        saw = f"its report can not be read: {where}: {first['msg']}"
+        return Outcome(None, saw[:LOG_TAIL], tail)
     if report.nonce != job.nonce:
         return Outcome(None, "its report answers another job", tail)
+    if code not in EXPECTED_CODES and not report.results.failed:
+        return Outcome(None, f"it ended with exit code {code} after a report of no failure", tail)
     return Outcome(report, "", tail)
 
 
@@ -172,12 +198,16 @@ def _kill_all(child: "subprocess.Popen[bytes]", others: Set[int]) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
+    deadline = time.monotonic() + GRACE_S
     while left := _children() - others:
+        if time.monotonic() > deadline:
+            saw = f"{len(left)} processes of a test that can not be killed"
+            raise InputError.one("collect", saw, "tests that end", f"kill {min(left)}")
         for pid in left:
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
             with suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+                os.waitpid(pid, os.WNOHANG)
 
 
 def _children() -> set[int]:

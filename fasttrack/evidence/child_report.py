@@ -58,6 +58,8 @@ class ChildReport(Record):
     """The job's."""
     results: TestResults
     """Tests by outcome."""
+    took_cell: bool
+    """Whether a test that passed had asked for the cell."""
     seeds: tuple[Seed, ...] = Field(max_length=1024)
     """Seeds that tests asked for."""
     tolerances: tuple[Tolerance, ...] = Field(max_length=256)

@@ -2,41 +2,30 @@
 """Runs a plan: one child per cell, one unsigned statement per child.
 
 The collector alone writes the bundle. It compares the tree with the plan before the first and after
-every child, and the bundle with what it wrote, so that a test which changes either ends the run
-and gains nothing. What a child reports about itself is believed: that is what the statement's
+every child, and the bundle with what it left there, so that a test which changes either ends the
+run and gains nothing. What a child reports about itself is believed: that is what the statement's
 `isolation: process` says.
 """
 
-import hashlib
 import secrets
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from fasttrack.errors import InputError
-from fasttrack.evidence.bundle import SUFFIX, append, cells_done
-from fasttrack.evidence.child import Outcome, measure
-from fasttrack.evidence.child_report import ChildReport, Job
+from fasttrack.evidence.bundle import cells_done, statements
+from fasttrack.evidence.child import measure
+from fasttrack.evidence.child_report import Job
+from fasttrack.evidence.guard import Guard
 from fasttrack.evidence.machine import measured_machine
-from fasttrack.evidence.plan import Plan, PlannedCell, PlannedUnit, compare
-from fasttrack.evidence.predicates import Predicate, kernel_test_v1, refusal_v1
-from fasttrack.evidence.predicates.common import (
-    CellFacts,
-    Execution,
-    Inputs,
-    RunFacts,
-    TestResults,
-    Toolchain,
-)
-from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
-from fasttrack.evidence.predicates.refusal_v1 import RefusalV1
-from fasttrack.evidence.shards import ANYWHERE, Shard, hardware_of
-from fasttrack.evidence.statement import Statement
-from fasttrack.vocabulary import Kind
-
-MEASURED_BY_TESTS = frozenset({Kind.KERNEL_TEST, Kind.REFUSAL})
-"""Kinds that a child of ours can show; the others are audited, imported, or need the harness."""
+from fasttrack.evidence.plan import Plan, PlannedCell, compare
+from fasttrack.evidence.predicates.common import RunFacts
+from fasttrack.evidence.shards import Shard
+from fasttrack.evidence.shown import MEASURED_BY_TESTS, facts_of, statement_of
+from fasttrack.evidence.subject import ANYWHERE, hardware_of
 
 
 @dataclass(frozen=True)
@@ -79,14 +68,14 @@ class Progress:
 
 @dataclass(frozen=True)
 class Collected:
-    """What a run came to.
+    """What the bundle has of this machine's share, and what this run added.
 
     Attributes:
         run: its id; the bundle's file has the same name.
-        passed: cells whose statement shows something.
-        failed: cells whose statement shows nothing.
+        passed: cells of which every statement shows something.
+        failed: cells with a statement that shows nothing.
         resumed: cells that the bundle already had.
-        elsewhere: cells that another machine or tool has to measure, with the reason.
+        elsewhere: cells that another machine or tool has to measure, by reason.
     """
 
     run: str
@@ -114,7 +103,7 @@ class Collector:
         self._settings = settings
         self._machine = measured_machine(settings.hardware, plan.archs[settings.hardware])
         self._run = secrets.token_hex(16)
-        self._written = hashlib.sha256()
+        self._bundle = Guard(settings.out, self._run)
 
     def run(self, tell: Callable[[Progress], None]) -> Collected:
         """Measures the cells that the bundle lacks, in the plan's order.
@@ -125,22 +114,25 @@ class Collector:
         Raises:
             InputError: the tree or the bundle changed meanwhile, or can not be written.
         """
-        mine = self._settings.shard.of(self._plan.cells)
+        mine = [(cell, self._elsewhere(cell)) for cell in self._settings.shard.of(self._plan.cells)]
+        here = [cell for cell, reason in mine if not reason]
         done = cells_done(self._settings.out, self._plan.id)
-        reasons = {id(cell): self._elsewhere(cell) for cell in mine}
-        here = [cell for cell in mine if not reasons[id(cell)]]
-        todo = [c for c in here if (c.kind, c.cell().key) not in done]
-        failed = 0
-        for number, cell in enumerate(todo, start=1):
-            problems, log = self._measure(cell)
-            failed += bool(problems)
-            tell(Progress(number, len(todo), cell, problems, log))
+        todo = [cell for cell in here if (cell.kind, cell.cell().key) not in done]
+        numbered = enumerate(todo, start=1)
+        for _, cells in groupby(numbered, key=lambda one: one[1].unit):
+            with TemporaryDirectory(
+                prefix="fasttrack-bytecode-", ignore_cleanup_errors=True
+            ) as kept:
+                for number, cell in cells:
+                    problems, log = self._measure(cell, Path(kept))
+                    tell(Progress(number, len(todo), cell, problems, log))
+        failed = self._failed(here)
         return Collected(
             run=self._run,
-            passed=len(todo) - failed,
+            passed=len(here) - failed,
             failed=failed,
             resumed=len(here) - len(todo),
-            elsewhere=_counted([reason for reason in reasons.values() if reason]),
+            elsewhere=_counted([reason for _, reason in mine if reason]),
         )
 
     def _elsewhere(self, cell: PlannedCell) -> str:
@@ -151,111 +143,34 @@ class Collector:
             return f"needs {wanted}"
         return ""
 
-    def _measure(self, cell: PlannedCell) -> tuple[tuple[str, ...], str]:
-        job = Job(nonce=secrets.token_hex(16), cell=_facts(cell), seeds=cell.seeds)
+    def _measure(self, cell: PlannedCell, bytecode: Path) -> tuple[tuple[str, ...], str]:
+        job = Job(nonce=secrets.token_hex(16), cell=facts_of(cell), seeds=cell.seeds)
         started = _now()
-        outcome = measure(self._settings.root, cell.tests, job, timeout_s=self._settings.timeout_s)
+        outcome = measure(
+            self._settings.root, cell.tests, job, bytecode, timeout_s=self._settings.timeout_s
+        )
         if problems := compare(self._plan, self._settings.root):
             raise InputError(problems)
-        statement = self._statement(cell, outcome, (started, _now()))
-        self._append(statement)
+        run = RunFacts(
+            plan=self._plan.id,
+            run=self._run,
+            commit=self._plan.commit,
+            started=started,
+            finished=max(started, _now()),  # a clock may be set back
+            isolation="process",
+        )
+        statement = statement_of(self._plan, cell, outcome, run, self._machine)
+        self._bundle.append(statement)
         return tuple(statement.problems()), outcome.log
 
-    def _append(self, statement: Statement) -> None:
-        path = self._settings.out / f"{self._run}{SUFFIX}"
-        now = path.read_bytes() if path.exists() else b""
-        if hashlib.sha256(now).digest() != self._written.digest():
-            raise InputError.one(path.name, "changed by another process", "a bundle of our own")
-        append(self._settings.out, [statement])
-        self._written.update(statement.to_bytes() + b"\n")
-
-    def _statement(
-        self, cell: PlannedCell, outcome: Outcome, times: tuple[datetime, datetime]
-    ) -> Statement:
-        unit = self._plan.unit(cell.unit)
-        report = outcome.report
-        head = {
-            "cell": _facts(cell),
-            "run": RunFacts(
-                plan=self._plan.id,
-                run=self._run,
-                commit=self._plan.commit,
-                started=times[0],
-                finished=times[1],
-                isolation="process",
-            ),
-            "machine": self._machine,
-            "toolchain": _toolchain(report, self._plan.packages),
-            "inputs": _inputs(self._plan, unit, report),
+    def _failed(self, cells: Sequence[PlannedCell]) -> int:
+        """Cells that some run did not show: a later pass does not hide what failed before."""
+        failed = {
+            (entry.statement.cell.kind, entry.statement.cell.key)
+            for entry in (statements(self._settings.out).entries if cells else ())
+            if entry.statement.predicate.run.plan == self._plan.id and entry.statement.problems()
         }
-        results = report.results if report else TestResults(failed=(outcome.why,))
-        kind, predicate = _predicate(cell, report, results, head)
-        return Statement(kind, predicate)
-
-
-def _predicate(
-    cell: PlannedCell,
-    report: ChildReport | None,
-    results: TestResults,
-    head: Mapping[str, object],
-) -> tuple[str, Predicate]:
-    """What a child showed of a cell; a child without a report has failed."""
-    if cell.kind is Kind.REFUSAL:
-        answer = report.answer if report else None
-        refusal = {
-            "refused": answer is not None and answer.refused,
-            "reasons": answer.reasons if answer else (),
-            "results": results,
-        }
-        return refusal_v1.TYPE, RefusalV1.model_validate({**head, **refusal})
-    tested = {
-        "results": results,
-        "seeds": (report.seeds if report else ()) or cell.seeds,
-        "tolerances": report.tolerances if report else (),
-        "execution": report.execution if report else Execution(fallbacks=0),
-        "gates": report.gates if report else (),
-    }
-    return kernel_test_v1.TYPE, KernelTestV1.model_validate({**head, **tested})
-
-
-def _facts(cell: PlannedCell) -> CellFacts:
-    return CellFacts(kind=cell.kind, region=cell.region, values=cell.values)
-
-
-def _inputs(plan: Plan, unit: PlannedUnit, report: ChildReport | None) -> Inputs:
-    launches = report.execution.launches if report else ()
-    return Inputs(
-        unit=unit.unit,
-        digest=unit.digest,
-        tests=unit.tests_digest,
-        boundary=unit.boundary,
-        undeclared=tuple(sorted(_undeclared(plan, unit, report))) if report else (),
-        cubins=tuple(sorted({launch.cubin for launch in launches if launch.cubin})),
-    )
-
-
-def _undeclared(plan: Plan, unit: PlannedUnit, report: ChildReport) -> Set[str]:
-    """Files that were used and that no digest of the unit holds.
-
-    Modules outside the roots may be imported: what lies behind the boundary is bounded by the age
-    of the evidence. So may the configuration be read, and pytest's own settings.
-    """
-    declared = {file.path for file in (*unit.files, *unit.tests)}
-    declared |= {file.path for file in unit.boundary}
-    inside = {path for path in report.imported if _in_roots(plan.roots, path)}
-    opened = {path for path in report.opened if not path.startswith(plan.unbound)}
-    return (inside | opened) - declared
-
-
-def _in_roots(roots: Sequence[str], path: str) -> bool:
-    return any(path.startswith(r) if r.endswith("/") else path == r for r in roots)
-
-
-def _toolchain(report: ChildReport | None, packages: Sequence[str]) -> Toolchain:
-    if report is None:
-        return Toolchain(python="unknown")
-    found = {name: report.packages[name] for name in packages if name in report.packages}
-    return Toolchain(python=report.python, packages=found)
+        return sum((cell.kind, cell.cell().key) in failed for cell in cells)
 
 
 def _counted(reasons: Sequence[str]) -> Mapping[str, int]:

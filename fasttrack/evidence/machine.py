@@ -13,6 +13,7 @@ from fasttrack.evidence.predicates.common import Clocks, Machine
 
 GPU_ARCH = "sm_"
 """How the architectures of GPUs begin."""
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 _ARCH_SPECIFIC = 9
 """From this major compute capability on, code is built for the `a` variant."""
 
@@ -70,14 +71,19 @@ def _gpu(hardware: str) -> Machine:
 
 
 def _asked(nvml: Any, hardware: str) -> Machine:
-    device = nvml.nvmlDeviceGetHandleByIndex(0)
+    devices = _visible(nvml)
+    names = sorted({_text(nvml.nvmlDeviceGetName(device)) for device in devices})
+    if len(names) != 1:
+        saw = ", ".join(names) or "none"
+        raise InputError.one("NVML", f"GPUs: {saw}", "GPUs of one kind", f"set {_VISIBLE}")
+    device = devices[0]
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(device)
     cuda = int(nvml.nvmlSystemGetCudaDriverVersion_v2())
     return Machine(
         hardware=hardware,
-        device=_text(nvml.nvmlDeviceGetName(device)),
+        device=names[0],
         arch=f"{GPU_ARCH}{major}{minor}" + ("a" if major >= _ARCH_SPECIFIC else ""),
-        count=int(nvml.nvmlDeviceGetCount()),
+        count=len(devices),
         memory_bytes=int(nvml.nvmlDeviceGetMemoryInfo(device).total),
         mig=_is_mig(nvml, device),
         driver=_text(nvml.nvmlSystemGetDriverVersion()),
@@ -87,6 +93,20 @@ def _asked(nvml: Any, hardware: str) -> Machine:
             memory=int(nvml.nvmlDeviceGetClockInfo(device, nvml.NVML_CLOCK_MEM)),
         ),
     )
+
+
+def _visible(nvml: Any) -> list[Any]:
+    """The devices that tests will see: those that CUDA shows, which are all unless told."""
+    named = os.environ.get(_VISIBLE)
+    if named is None:
+        return [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(int(nvml.nvmlDeviceGetCount()))]
+    return [
+        nvml.nvmlDeviceGetHandleByIndex(int(word))
+        if word.isdecimal()
+        else nvml.nvmlDeviceGetHandleByUUID(word)
+        for word in (part.strip() for part in named.split(","))
+        if word
+    ]
 
 
 def _is_mig(nvml: Any, device: Any) -> bool:

@@ -2,14 +2,18 @@
 """What a measuring process really used: repository files, interpreter, packages.
 
 The collector compares the files with the plan's: evidence that depends on a file which no digest
-holds would outlive a change of it.
+holds would outlive a change of it. This finds what was forgotten, not what is hidden: a file that
+another process or a library's own code opens is not seen.
 """
 
+import os
 import platform
 import sys
+from collections.abc import Iterable
 from importlib.metadata import distributions
 from pathlib import Path
 
+_NEVER_TRACKED = frozenset({".git", "__pycache__"})
 _OPENED: set[str] = set()
 
 
@@ -19,10 +23,24 @@ def watch() -> None:
 
 
 def _note(event: str, arguments: tuple[object, ...]) -> None:
-    if event == "open" and isinstance(arguments[0], str):
-        mode = arguments[1]
-        if not (isinstance(mode, str) and set(mode) & set("wax")):
-            _OPENED.add(arguments[0])
+    if event != "open" or not _reads(arguments[1], arguments[2]):
+        return
+    name = arguments[0]
+    if isinstance(name, str | bytes | os.PathLike):
+        try:
+            # Joined now: the process may move, and files may go.
+            path = os.path.join(os.getcwd(), os.fsdecode(name))  # noqa: PTH109, PTH118
+        except OSError:
+            return  # in a folder that is gone
+        if os.path.isfile(path):  # noqa: PTH113  (the hook runs for every file: no objects)
+            _OPENED.add(path)
+
+
+def _reads(mode: object, flags: object) -> bool:
+    """Whether what was there can be read: `open` tells a mode, `os.open` only flags."""
+    if isinstance(mode, str):
+        return "+" in mode or not set(mode) & set("wax")
+    return not isinstance(flags, int) or flags & os.O_ACCMODE != os.O_WRONLY
 
 
 def opened_files(root: Path) -> list[str]:
@@ -33,25 +51,20 @@ def opened_files(root: Path) -> list[str]:
 def imported_files(root: Path) -> list[str]:
     """Repository paths of the modules in this process, sorted."""
     files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    return _inside(root, {file for file in files if isinstance(file, str)})
+    return _inside(root, (f for f in files if isinstance(f, str) and Path(f).is_file()))
 
 
-def _inside(root: Path, files: set[str]) -> list[str]:
-    """Regular files under `root`, but neither hidden ones nor those of an environment in it."""
+def _inside(root: Path, files: Iterable[str]) -> list[str]:
+    """Those under `root`, as named and as links lead, but none of an environment in it."""
     root = root.resolve()
-    elsewhere = {Path(p).resolve() for p in (sys.prefix, sys.base_prefix)}
+    environments = {Path(place).resolve() for place in (sys.prefix, sys.base_prefix)}
+    foreign = [place for place in environments if root in place.parents]
     found = set()
-    for name in files:
-        path = Path(name).absolute()
-        try:
-            relative = path.resolve().relative_to(root)
-        except (ValueError, OSError):
-            continue
-        hidden = any(part.startswith(".") or part == "__pycache__" for part in relative.parts)
-        foreign = any(place != root and place in path.parents for place in elsewhere)
-        if not hidden and not foreign and path.is_file():
-            found.add(relative.as_posix())
-    return sorted(found)
+    for name in list(files):
+        for path in (Path(os.path.normpath(name)), Path(os.path.realpath(name))):
+            if root in path.parents and not any(place in path.parents for place in foreign):
+                found.add(path.relative_to(root))
+    return sorted(path.as_posix() for path in found if not _NEVER_TRACKED & {*path.parts})
 
 
 def python() -> str:

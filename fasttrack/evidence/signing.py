@@ -4,11 +4,11 @@
 Nothing of the change is executed: digests come from git objects, and a statement is data. Whoever
 measured could have chosen other cells, seeds or bytes than the plan; a bundle in which one
 statement did is not signed at all. Statements that show nothing are signed too: that a cell failed
-is worth knowing, and covers nothing.
+is worth knowing, and covers nothing. So are two runs of one cell, as they are two runs.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fasttrack.errors import InputError, Problem
@@ -18,8 +18,9 @@ from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.plan import Plan, PlannedCell
 from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
 from fasttrack.evidence.predicates.stress_v1 import StressV1
-from fasttrack.evidence.shards import ANYWHERE, hardware_of
 from fasttrack.evidence.statement import Statement
+from fasttrack.evidence.subject import ANYWHERE, hardware_of
+from fasttrack.vocabulary import Kind
 
 if TYPE_CHECKING:
     from securesystemslib.signer import Signer
@@ -44,7 +45,8 @@ def signed_bundle(
     """
     if not entries:
         raise InputError.one("bundle", "no statements", "what `evidence collect` writes")
-    problems = [*_twice(entries), *(p for entry in entries for p in _against(entry, plan))]
+    planned = {(cell.kind, cell.cell().key): cell for cell in plan.cells}
+    problems = [*_twice(entries), *(p for e in entries for p in _against(e, plan, planned))]
     problems += _derived_again(plan, inputs_of)
     if problems:
         raise InputError(problems)
@@ -58,7 +60,9 @@ def _twice(entries: Sequence[Entry]) -> Iterator[Problem]:
             yield Problem(f"run {run}", f"{times} statements of {cell.key}", "one for each cell")
 
 
-def _against(entry: Entry, plan: Plan) -> Iterator[Problem]:
+def _against(
+    entry: Entry, plan: Plan, planned: Mapping[tuple[Kind, str], PlannedCell]
+) -> Iterator[Problem]:
     """What a statement has other than the plan."""
     statement = entry.statement
     run, cell = statement.predicate.run, statement.cell
@@ -66,11 +70,11 @@ def _against(entry: Entry, plan: Plan) -> Iterator[Problem]:
         saw = f"a statement of plan {run.plan} at {run.commit[:12]}"
         yield Problem(entry.where, saw, f"plan {plan.id} at {plan.commit[:12]}")
         return
-    planned = next((c for c in plan.cells if (c.kind, c.cell().key) == (cell.kind, cell.key)), None)
-    if planned is None:
+    wanted = planned.get((cell.kind, cell.key))
+    if wanted is None:
         yield Problem(entry.where, f"the {cell.kind.value} cell {cell.key}", "a cell of the plan")
         return
-    for saw, want in _differences(statement, planned, plan):
+    for saw, want in _differences(statement, wanted, plan):
         yield Problem(entry.where, saw, want)
 
 

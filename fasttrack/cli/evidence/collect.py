@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`fasttrack evidence collect`."""
 
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -51,11 +53,11 @@ def command(
     """Measure the cells of a plan and write down, unsigned, what was seen.
 
     Each cell runs in a child process of its own. The tree must be the plan's, byte by byte. Exits
-    with 0 when every statement shows something, else with 1.
+    with 0 when every statement of this share shows something, else with 1.
     """
     settings = Settings(root, out, hardware, Shard.parse(shard), timeout)
     collected = Collector(read_plan(plan_file), settings).run(_tell)
-    write_output(_summary(collected, out), None)
+    write_output("\n".join(_summary(collected, plan_file, out)) + "\n", None)
     return Exit.FAST_TRACK if not collected.failed else Exit.REFUSED
 
 
@@ -79,11 +81,16 @@ def _axes(cell: PlannedCell) -> str:
     return " ".join(f"{name}={cell.values[name]}" for name in names)
 
 
-def _summary(collected: Collected, out: Path) -> str:
-    lines = [
-        f"run {collected.run}: {collected.passed} cells shown, {collected.failed} not",
-        *([f"{collected.resumed} cells were there already"] if collected.resumed else []),
-        *(f"{count} cells left: {why}" for why, count in collected.elsewhere.items()),
-        f"next: fasttrack evidence sign --bundle {out.name} --plan PLAN --key FILE --key-id ID",
-    ]
-    return "\n".join(lines) + "\n"
+def _summary(collected: Collected, plan: Path, out: Path) -> Iterator[str]:
+    """What came of it, and the commands that come next."""
+    yield f"run {collected.run}: {collected.passed} cells shown, {collected.failed} not"
+    if collected.resumed:
+        yield f"{collected.resumed} cells were there already"
+    for why, count in collected.elsewhere.items():
+        yield f"{count} cells left: {why}"
+    if collected.failed:
+        yield "what failed stays in this bundle; mend it, commit, and plan again:"
+        yield "next: fasttrack evidence plan --out PLAN"
+    if collected.passed:
+        options = f"--bundle {shlex.quote(str(out))} --plan {shlex.quote(str(plan))}"
+        yield f"next: fasttrack evidence sign {options} --key FILE --key-id ID"

@@ -1,15 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """`fasttrack evidence sign`."""
 
+from collections.abc import Sequence
+from datetime import date
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from fasttrack.cli.options import config_dir_option, repo_option
+from fasttrack.case import Config
+from fasttrack.cli.options import as_of_option, config_dir_option, repo_option
 from fasttrack.errors import InputError
 from fasttrack.policy.model import Trust
 from fasttrack.report.output import write_output
+from fasttrack.workspace import repository_top
+
+if TYPE_CHECKING:
+    from securesystemslib.signer import Signer
+
+    from fasttrack.evidence.plan import Plan
 
 
 @click.command("sign")
@@ -18,15 +28,18 @@ from fasttrack.report.output import write_output
 @click.option(
     "--bundle",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    required=True,
-    help="What `evidence collect` wrote.",
+    help="What `evidence collect` or `import` wrote.",
 )
 @click.option(
     "--plan",
     "plan_file",
     type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
     help="The plan that was collected.",
+)
+@click.option(
+    "--resign",
+    metavar="OLD",
+    help="Instead of a bundle: sign again what counts under the key OLD in the store.",
 )
 @click.option(
     "--key",
@@ -37,6 +50,7 @@ from fasttrack.report.output import write_output
 )
 @click.option("--key-id", metavar="ID", required=True, help="Its id in the policy.")
 @click.option("--policy-from", metavar="REF", help="Target tip to read the policy from.")
+@as_of_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -45,48 +59,86 @@ from fasttrack.report.output import write_output
 def command(
     repo: Path,
     config_dir: str | None,
-    bundle: Path,
-    plan_file: Path,
+    bundle: Path | None,
+    plan_file: Path | None,
+    resign: str | None,
     key_file: Path,
     key_id: str,
     policy_from: str | None,
+    as_of: date,
     out: Path | None,
 ) -> None:
     """Compare a bundle with its plan and with git, and sign every statement.
 
     Nothing of the change is executed. The key's id must be one of the policy's, with the same
-    public half.
+    public half. With --resign, statements of the store are signed by a key that replaces another.
     """
-    from fasttrack.change.read import read_change, read_revision
-    from fasttrack.config import needed, read_base_manifests, read_config
+    from fasttrack.change.read import read_change
+    from fasttrack.config import read_config
     from fasttrack.evidence import store
-    from fasttrack.evidence.bundle import statements
-    from fasttrack.evidence.inputs import InputGraph, UnitInputs
     from fasttrack.evidence.keyfile import read_public, read_signer
     from fasttrack.evidence.plan import read_plan
-    from fasttrack.evidence.signing import signed_bundle
+    from fasttrack.evidence.resign import signed_again
 
-    plan, contents = read_plan(plan_file), statements(bundle)
-    if contents.problems:
-        raise InputError(contents.problems)
-    with read_change(repo, head=plan.commit, policy_from=policy_from) as change:
+    _require_one_mode(bundle, plan_file, resign)
+    plan = None if plan_file is None else read_plan(plan_file)
+    head = "HEAD" if plan is None else plan.commit
+    with read_change(repo, head=head, policy_from=policy_from) as change:
         config = read_config(change, folder=config_dir, policy_file=None)
-        with read_revision(repo, plan.commit) as revision:
-            manifest = read_base_manifests(revision, config).named(plan.manifest.name)
-            graph = InputGraph(revision, revision.base, manifest, config)
-
-            @lru_cache
-            def inputs_of(unit: str) -> UnitInputs:
-                with needed(f"unit {unit}"):
-                    return graph.unit_inputs(unit)
-
-            _require_known(key_id, read_public(key_file), config.policy.trust)
-            signer = read_signer(key_file, key_id)
-            lines = signed_bundle(contents.entries, plan, inputs_of, signer)
-    folder = out or repo / config.folder / store.FOLDER
+    trust = config.policy.trust
+    _require_known(key_id, read_public(key_file), trust)
+    signer = read_signer(key_file, key_id)
+    folder = out or (repository_top(repo) or repo) / config.folder / store.FOLDER
+    if plan is not None and bundle is not None:
+        lines = _signed(repo, config, bundle, plan, signer)
+    else:
+        stored = store.read_folder(folder).statements
+        lines = signed_again(stored, trust, str(resign), signer, as_of)
     files = store.write(folder, lines)
     names = "".join(f"{file.name}\n" for file in files)
-    write_output(f"{len(lines)} statements signed by {key_id} in {folder}\n{names}", None)
+    counting = _counting(files, trust, as_of)
+    said = f"{len(lines)} statements signed by {key_id}, {counting} of them count"
+    write_output(f"{said}\n{names}", None)
+
+
+def _require_one_mode(bundle: Path | None, plan: Path | None, resign: str | None) -> None:
+    if (bundle is None) != (plan is None) or (bundle is None) == (resign is None):
+        given = (("--bundle", bundle), ("--plan", plan), ("--resign", resign))
+        saw = " and ".join(name for name, value in given if value is not None) or "none of them"
+        raise InputError.one("sign", saw, "--bundle with --plan, or --resign")
+
+
+def _signed(
+    repo: Path, config: Config, bundle: Path, plan: "Plan", signer: "Signer"
+) -> list[bytes]:
+    from fasttrack.change.read import read_revision
+    from fasttrack.config import needed, read_base_manifests
+    from fasttrack.evidence.bundle import statements
+    from fasttrack.evidence.inputs import InputGraph, UnitInputs
+    from fasttrack.evidence.signing import signed_bundle
+
+    contents = statements(bundle)
+    if contents.problems:
+        raise InputError(contents.problems)
+    with read_revision(repo, plan.commit) as revision:
+        manifest = read_base_manifests(revision, config).named(plan.manifest.name)
+        graph = InputGraph(revision, revision.base, manifest, config)
+
+        @lru_cache
+        def inputs_of(unit: str) -> UnitInputs:
+            with needed(f"unit {unit}"):
+                return graph.unit_inputs(unit)
+
+        return signed_bundle(contents.entries, plan, inputs_of, signer)
+
+
+def _counting(files: Sequence[Path], trust: Trust, day: date) -> int:
+    """How many statements of these files count, whatever else the store holds."""
+    from fasttrack.evidence.accept import accept
+    from fasttrack.evidence.store import read_file
+
+    stored = [one for file in files for one in read_file(file).statements]
+    return sum(one.accepted for one in accept(stored, trust, day))
 
 
 def _require_known(key_id: str, public: str, trust: Trust) -> None:

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fasttrack evidence merge`."""
+
+from pathlib import Path
+
+import click
+
+from fasttrack.cli.options import config_dir_option, repo_option
+from fasttrack.errors import Exit
+from fasttrack.report.output import write_output
+from fasttrack.report.visible import visible
+from fasttrack.workspace import open_workspace
+
+
+@click.command("merge")
+@click.argument(
+    "folders",
+    nargs=-1,
+    required=True,
+    metavar="DIR...",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+)
+@repo_option
+@config_dir_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Store to add to [evidence/ in the configuration folder of the working tree].",
+)
+def command(folders: tuple[Path, ...], repo: Path, config_dir: str | None, out: Path | None) -> int:
+    """Add to a store what other folders of evidence files hold and it does not.
+
+    Whose signatures count is not asked. Exits with 1 when a file or a line of DIR was left out.
+    """
+    from fasttrack.evidence.store import FOLDER, merge
+
+    if out is None:
+        workspace = open_workspace(repo, config_dir)
+        out = workspace.root / workspace.config.folder / FOLDER
+    files, problems = merge(out, folders)
+    for problem in problems:
+        click.echo(f"left out: {visible(str(problem))}", err=True)
+    names = "".join(f"{file.name}\n" for file in files)
+    write_output(names or "nothing that is not there already\n", None)
+    return Exit.REFUSED if problems else Exit.FAST_TRACK

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`docs/evidence.md`, command by command; and what sign, merge, gc and collect say besides."""
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fasttrack.cli import main
+from fasttrack.cli.evidence import COMMANDS
+from fasttrack.cli.evidence.collect import _summary
+from fasttrack.evidence.collect import Collected
+from fasttrack.evidence.digest import InputFile
+from fasttrack.evidence.dsse import read_envelope, sign
+from fasttrack.evidence.garbage import garbage, wanted_by
+from fasttrack.evidence.inputs import UnitInputs
+from fasttrack.evidence.keyfile import new_key
+from fasttrack.evidence.store import Stored, read_folder, write
+from fasttrack.vocabulary import Kind
+from tests.evidence.keys import DAY, key, signer, trust
+from tests.evidence.strategies import good
+from tests.test_docs import ROOT, commands, run
+
+PAGE = "docs/evidence.md"
+STORE = ".github/fasttrack/evidence"
+
+
+@dataclass(frozen=True)
+class Walk:
+    """The page's commands, and what they printed.
+
+    Attributes:
+        repo: where they ran.
+        said: command to its output; the last time that it ran.
+    """
+
+    repo: Path
+    said: Mapping[str, str]
+
+    def ends_of(self, start: str) -> list[str]:
+        """Last lines of the output of every command that begins so."""
+        return [t.splitlines()[-1] for c, t in self.said.items() if c.startswith(start)]
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
+    repo = tmp_path_factory.mktemp("walk") / "repo"
+    repo.mkdir()
+    said: dict[str, str] = {}
+    for number, step in enumerate(commands(PAGE)):
+        done = run(step.text, repo)
+        assert done.returncode == step.code, f"$ {step.text}\n{done.stdout}{done.stderr}"
+        said[f"{step.text} # {number}"] = done.stdout
+    return Walk(repo, said)
+
+
+@pytest.fixture
+def repo(walk: Walk, tmp_path: Path) -> Path:
+    """A copy of the repository that the page leaves, with the keys beside it."""
+    shutil.copytree(walk.repo.parent, tmp_path / "copy")
+    return tmp_path / "copy/repo"
+
+
+def test_the_page_leads_from_an_empty_folder_to_evidence_that_counts(walk: Walk) -> None:
+    assert walk.ends_of("fasttrack evidence verify") == [
+        "2 of 2 statements accepted",
+        "4 of 4 statements accepted",
+    ]
+    assert walk.ends_of("fasttrack evidence list") == ["2 of 2 statements accepted"]
+    assert walk.ends_of("fasttrack evidence plan --kind kernel-test #") == ["Nothing is missing."]
+    first, second = walk.ends_of("fasttrack evidence collect")
+    assert first == second
+    assert first.startswith("next: fasttrack evidence sign --bundle out --plan plan.json --key")
+    useless, deleted = (
+        walk.ends_of("fasttrack evidence gc #")[1:],
+        walk.ends_of("fasttrack evidence gc --delete"),
+    )
+    assert useless == ["next: fasttrack evidence gc --delete"]
+    assert deleted == ["    the files of dimmer-core are others now"]
+
+
+def test_every_command_of_evidence_is_on_the_page() -> None:
+    text = (ROOT / PAGE).read_text("utf-8")
+    assert [name for name in COMMANDS if f"evidence {name}" not in text] == []
+
+
+def test_the_page_quotes_the_digest_and_a_sample_as_they_are() -> None:
+    text = (ROOT / PAGE).read_text("utf-8")
+    (shell,) = re.findall(r"^```bash\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert shell in (ROOT / "tests/evidence/files_v1.sh").read_text("utf-8")
+    (sample,) = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    map_file = ROOT / "tests/evidence/importers/samples/junit-map.yaml"
+    assert map_file.read_text("utf-8").startswith(sample)
+
+
+def fasttrack(*arguments: object) -> int:
+    return main.run(["evidence", *map(str, arguments)])
+
+
+def bundle_options(repo: Path) -> tuple[object, ...]:
+    return "--repo", repo, "--bundle", repo / "out", "--plan", repo / "plan.json"
+
+
+def test_a_key_that_the_policy_does_not_have_so_signs_nothing(
+    repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = repo.parent / "other.key"
+    new_key("other", other, None)
+    for key_id, saw in (("other", "does not have"), ("lab", "has with another public half")):
+        out = repo.parent / f"store-{key_id}"
+        options = (*bundle_options(repo), "--key", other, "--key-id", key_id, "--out", out)
+        assert fasttrack("sign", *options) == 2
+        said = capsys.readouterr().err
+        assert f"saw '{key_id}', which the policy {saw}; want one of lab, lab-2" in said
+        assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--bundle",), ("--plan",), ("--bundle", "--plan", "--resign"), ("--plan", "--resign")],
+)
+def test_sign_takes_a_bundle_with_its_plan_or_an_old_key(
+    repo: Path, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = {"--bundle": repo / "out", "--plan": repo / "plan.json", "--resign": "lab"}
+    given_ = [word for name in options for word in (name, values[name])]
+    code = fasttrack(
+        "sign", "--repo", repo, *given_, "--key", repo / "../lab.key", "--key-id", "lab"
+    )
+    said = capsys.readouterr().err
+    assert (code, "want --bundle with --plan, or --resign" in said) == (2, True)
+
+
+def test_signing_executes_nothing_of_the_tree(repo: Path) -> None:
+    trap = "from pathlib import Path\nPath(__file__).with_suffix('.ran').touch()\n"
+    for name in (
+        "lamp/__init__.py",
+        "conftest.py",
+        "yaml.py",
+        "securesystemslib.py",
+        "usercustomize.py",
+    ):
+        (repo / name).write_text(trap)
+    store = repo.parent / "store"
+    options = f"--bundle out --plan plan.json --key ../lab.key --key-id lab --out {store}"
+    done = run(f"fasttrack evidence sign {options}", repo)
+    assert (done.returncode, [*repo.rglob("*.ran")]) == (0, []), done.stderr
+    assert len(read_folder(store).statements) == 2
+
+
+def test_a_bundle_with_anything_else_in_it_is_not_signed(
+    repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (file,) = (repo / "out").iterdir()
+    file.write_bytes(file.read_bytes() + b"{}\n")
+    options = (*bundle_options(repo), "--key", repo / "../lab.key", "--key-id", "lab")
+    assert fasttrack("sign", *options) == 2
+    assert f"{file.name}:3: saw " in capsys.readouterr().err
+
+
+def test_merge_says_what_it_leaves_out(
+    repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / ("0" * 64 + ".dsse.jsonl")).write_bytes(b"{}\n")
+    write(broken, [sign(good(Kind.REFUSAL), signer("lab"))])
+    before = {*(repo / STORE).iterdir()}
+    assert fasttrack("merge", broken, "--repo", repo) == 1
+    (new,) = {*(repo / STORE).iterdir()} - before
+    said = capsys.readouterr()
+    assert said.out == f"{new.name}\n"
+    assert said.err.startswith("left out: 000000")
+    assert fasttrack("merge", repo / STORE, "--repo", repo) == 0
+    assert capsys.readouterr().out == "nothing that is not there already\n"
+
+
+def test_gc_leaves_what_can_not_be_read_and_the_last_file_of_a_cell(
+    repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = repo / STORE
+    (store / ("0" * 64 + ".dsse.jsonl")).write_bytes(b"{}\n")
+    (foreign,) = write(store, [sign(good(Kind.REFUSAL), signer("nobody"))])
+    before = {*store.iterdir()}
+    assert fasttrack("gc", "--repo", repo) == 0
+    assert {*store.iterdir()} == before
+    capsys.readouterr()
+    assert fasttrack("gc", "--repo", repo, "--delete") == 0
+    assert {*store.iterdir()} == before - {foreign}
+    removed, why, left = capsys.readouterr().out.splitlines()
+    assert removed == f"removed: {foreign.name}, 1 statements"
+    assert why == "    key nobody is not one of the policy's"
+    assert left == f"left: {'0' * 64}.dsse.jsonl can not be read"
+
+
+def one(rows: int, key_id: str = "lab", file: str = "f", **changes: Any) -> Stored:
+    said = good(Kind.REFUSAL, values={"region": "r", "bound": "rows_max", "rows": rows}, **changes)
+    return Stored(f"{file}:{rows}", read_envelope(sign(said, signer(key_id)), "f"), said)
+
+
+def inputs_of(unit: str) -> UnitInputs:
+    """Inputs with the digests of `good`."""
+    told = UnitInputs(unit, (InputFile("a", "100644", "0" * 64, ""),), (), ())
+    told.__dict__.update(digest="a" * 64, tests_digest="b" * 64)
+    return told
+
+
+CELLS = tuple(one(rows).statement.cell for rows in (1, 2))
+WANTED = wanted_by([(CELLS, inputs_of)])
+
+
+@pytest.mark.parametrize(
+    ("stored", "why"),
+    [
+        (one(1), ""),
+        (one(2, finished=good(Kind.REFUSAL).predicate.run.finished.replace(year=2027)), ""),
+        (one(3), "no manifest has such a refusal cell any more"),
+        (one(1, digest="c" * 64), "the files of kda are others now"),
+        (one(1, tests="c" * 64), "the tests of kda are others now"),
+        (one(1, "nobody"), "key nobody is not one of the policy's"),
+        (
+            one(1, finished=good(Kind.REFUSAL).predicate.run.finished.replace(month=6)),
+            "the run ended 162 days ago, and refusal evidence counts for 90",
+        ),
+    ],
+)
+def test_a_statement_is_of_use_while_it_answers_a_cell_or_may_do_so_later(
+    stored: Stored, why: str
+) -> None:
+    keys = trust(key("lab", valid_until=date(2999, 1, 1)), thresholds={Kind.REFUSAL: 2})
+    found = garbage([stored], [], WANTED, keys, DAY)
+    assert [g.reasons for g in found] == ([(why,)] if why else [])
+    assert garbage([stored], ["f"], WANTED, keys, DAY) == ()
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=8))
+def test_a_file_with_one_statement_that_counts_stays(content: list[tuple[str, bool]]) -> None:
+    stored = [one(1 if counts else 3, file=file) for file, counts in content]
+    found = {g.name for g in garbage(stored, [], WANTED, trust(), DAY)}
+    assert found == {file for file, _ in content} - {file for file, counts in content if counts}
+
+
+def summary(**changes: Any) -> Iterator[str]:
+    fields: dict[str, Any] = {"run": "r", "passed": 0, "failed": 0, "resumed": 0, "elsewhere": {}}
+    fields |= changes
+    return _summary(Collected(**fields), Path("a plan.json"), Path("out"))
+
+
+def test_a_summary_names_the_next_command() -> None:
+    sign_it = "next: fasttrack evidence sign --bundle out --plan 'a plan.json' --key FILE"
+    assert [*summary(passed=2)][1:] == [f"{sign_it} --key-id ID"]
+    again = "next: fasttrack evidence plan --out PLAN"
+    assert [*summary(failed=2)][2:] == [again]
+    assert [*summary(failed=1, passed=1)][2:] == [again, f"{sign_it} --key-id ID"]
+    assert [*summary(elsewhere={"needs h200": 3})][1:] == ["3 cells left: needs h200"]
