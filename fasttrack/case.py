@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from pathlib import Path
 
 from fasttrack.change.change import Change
 from fasttrack.change.tree import Entry
@@ -109,6 +110,8 @@ class Case:
         labelled: the change asked for the fast track by label.
         folder_moves_to: where policy and manifests would be looked for after the merge, in words,
             when that is elsewhere; empty when the change leaves it.
+        evidence: directory of evidence beside that of the repository; for `fasttrack.evidence`
+            alone, where it counts like any other.
     """
 
     change: Change
@@ -118,6 +121,7 @@ class Case:
     as_of: date
     labelled: bool = False
     folder_moves_to: str = ""
+    evidence: Path | None = None
 
     @property
     def policy(self) -> Policy:

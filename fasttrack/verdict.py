@@ -52,6 +52,7 @@ class Request:
     onto: str | None = None
     config_dir: str | None = None
     labelled: bool = False
+    evidence: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Verdict:
         as_of: the UTC day of the judgement.
         manifests: the manifests after the merge.
         findings: all findings, sorted.
-        coverage: owed and missing evidence.
+        coverage: owed cells and what evidence says of them.
         budget: use of each budget.
     """
 
@@ -132,7 +133,8 @@ def evaluate(request: Request, as_of: date) -> Verdict:
         # Rules and coverage say which facts they lack; without the others nobody can judge.
         with needed("the change"):
             moved = moved_folder(change)
-            return judge(Case(change, config, base, head, as_of, request.labelled, moved))
+            more = request.evidence
+            return judge(Case(change, config, base, head, as_of, request.labelled, moved, more))
 
 
 def judge(case: Case) -> Verdict:

@@ -33,7 +33,7 @@ MISSING = Owed("foo", cell(Kind.KERNEL_TEST, "r", {"unit": "u"}), "because")
 )
 def test_the_gravest_answer_wins(levels: tuple[Level, ...], missing: bool) -> None:
     findings = [replace(FINDING, level=level) for level in levels]
-    coverage = Coverage((MISSING,), (MISSING,)) if missing else Coverage.nothing()
+    coverage = Coverage((MISSING,)) if missing else Coverage.nothing()
     # Written from the precedence in words, independently of `decide`.
     answers = [Outcome.FAST_TRACK]
     answers += [Outcome.NEEDS_EVIDENCE] if missing else []

@@ -31,6 +31,11 @@ from fasttrack.verdict import Request, evaluate
     help="Judge this patch file, applied to --onto.",
 )
 @click.option("--onto", metavar="REF", help="Commit that --patch applies to.")
+@click.option(
+    "--evidence",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="More evidence, beside what the repository has.",
+)
 @click.option("--config-dir", metavar="DIR", help="Folder of policy and manifests.")
 @click.option("--labelled", is_flag=True, help="The change carries the fast-track label.")
 @as_of_option
@@ -53,6 +58,7 @@ def command(
     policy_file: Path | None,
     patch: Path | None,
     onto: str | None,
+    evidence: Path | None,
     config_dir: str | None,
     labelled: bool,
     as_of: date,
@@ -75,6 +81,7 @@ def command(
         onto=onto,
         config_dir=config_dir,
         labelled=labelled,
+        evidence=evidence,
     )
     record = verdict_record(evaluate(request, as_of))
     if output_format == "json":

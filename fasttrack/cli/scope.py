@@ -101,6 +101,7 @@ def _point_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @config_dir_option
 @manifest_option
 @_point_options
+@as_of_option
 @format_option
 def explain(
     repo: Path,
@@ -112,16 +113,22 @@ def explain(
     requests: int,
     draft: int,
     context: int,
+    as_of: date,
     output_format: str,
 ) -> int:
     """Tell whether a configuration is inside the scope, at which tier, or every reason why not.
 
+    What a region claims counts as far as the evidence of HEAD, for the files of HEAD, bears it out.
     Exits with 0 when the runtime may admit it, else with 1.
     """
+    from fasttrack.evidence.at_head import effective_at_head
+
     workspace = open_workspace(repo, config_dir)
-    manifest = workspace.manifest(name)
+    manifest, config = workspace.manifest(name), workspace.config
+    found = effective_at_head(workspace.root, config, [manifest], as_of)
     question = Question(gpu, tp, dcp, requests, draft, context)
-    answers = ask(manifest, question, workspace.config.policy.admit_tier)
+    tiers = found.tiers.get(manifest.name, {})
+    answers = ask(manifest, question, config.policy.admit_tier, tiers)
     if output_format == "json":
         write_output(answer_json(manifest.name, answers), None)
     else:
@@ -157,17 +164,20 @@ def diff(
 @click.option(
     "--effective",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Also write the effective tiers as JSON, for packaging.",
+    help="Also write the effective tiers of HEAD as JSON, for packaging.",
 )
 @as_of_option
 def docs(
     repo: Path, config_dir: str | None, output: Path | None, effective: Path | None, as_of: date
 ) -> None:
     """Print the scope of every manifest as a Markdown page."""
+    from fasttrack.evidence.at_head import effective_at_head
     from fasttrack.report.scope_page import effective_json, scope_page
 
     workspace = open_workspace(repo, config_dir)
+    config, manifests = workspace.config, workspace.manifests
     # Files first: what fails leaves nothing on the standard output.
     if effective is not None:
-        write_output(effective_json(workspace.manifests, as_of), effective)
-    write_output(scope_page(workspace.manifests, workspace.config.policy), output)
+        found = effective_at_head(workspace.root, config, manifests.valid.values(), as_of)
+        write_output(effective_json(manifests, found, as_of), effective)
+    write_output(scope_page(manifests, config.policy), output)

@@ -3,18 +3,22 @@
 
 A change is held only by cells that it made stale (it touches a byte that their unit depends on)
 or new (its scope admits points, or claims a tier, that the target branch's scope did not).
-Narrowing owes nothing.
+Narrowing owes nothing. What evidence says of an owed cell is for `fasttrack.evidence.coverage`.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from fasttrack.case import Case
+from fasttrack.change.change import Change
 from fasttrack.change.tree import Tree
 from fasttrack.config import judged_or_head
 from fasttrack.errors import FactUnavailable, InputError
+from fasttrack.evidence.status import MISSING, Answer
+from fasttrack.evidence.subject import unit_of
 from fasttrack.evidence.touched import touched_units
-from fasttrack.manifest.model import GATE_UNIT, PATH_UNIT, Manifest, Region
+from fasttrack.manifest.model import Manifest, Region
 from fasttrack.manifest.points import Cell, TooManyPoints, witness_points
 from fasttrack.manifest.region import covered_by
 from fasttrack.manifest.variants import VariantTable, load_variant_table
@@ -29,47 +33,63 @@ class Owed:
         manifest: name of the manifest that asks for it.
         cell: kind, region and key.
         reason: why the change owes it.
+        answer: what evidence says of it.
     """
 
     manifest: str
     cell: Cell
     reason: str
+    answer: Answer = MISSING
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Owed cells, and those among them without evidence.
+    """Owed cells and what evidence says of them.
 
     Attributes:
         owed: the cells that the change owes, as far as they could be told.
-        missing: those without evidence.
         unknown: why some could not be told, one sentence each; never a pass.
     """
 
     owed: tuple[Owed, ...]
-    missing: tuple[Owed, ...]
     unknown: tuple[str, ...] = ()
+
+    @cached_property
+    def missing(self) -> tuple[Owed, ...]:
+        """Those without evidence that covers them."""
+        return tuple(owed for owed in self.owed if not owed.answer.covers)
 
     @classmethod
     def nothing(cls) -> "Coverage":
         """The coverage of a change that owes nothing."""
-        return cls((), ())
+        return cls(())
 
 
 def judge_coverage(case: Case) -> Coverage:
-    """Owed and missing cells of a change, sorted by manifest, kind, region and key.
-
-    No evidence is read yet, so every owed cell is missing.
-    """
-    owed: list[Owed] = []
+    """The owed cells of a change with their evidence, by manifest, kind, region and key."""
     unknown: dict[str, None] = {}
-    for path, manifest in case.head.valid.items():
-        owed += _owed(case, path, manifest, unknown)
-    owed.sort(key=lambda o: (o.manifest, o.cell))
-    return Coverage(tuple(owed), tuple(owed), tuple(unknown))
+    owed = {path: [*_owed(case, path, m, unknown)] for path, m in case.head.valid.items()}
+    found = [one for mine in owed.values() for one in mine]
+    if found and _may_have_evidence(case):
+        # What reads and judges statements is slow to import.
+        from fasttrack.evidence.answered import answered  # noqa: PLC0415
+
+        found = [*answered(case, owed, unknown)]
+    found.sort(key=lambda one: (one.manifest, one.cell))
+    return Coverage(tuple(found), tuple(unknown))
 
 
-def variant_tables(case: Case, manifest: Manifest, tree: Tree) -> Mapping[str, VariantTable]:
+def _may_have_evidence(case: Case) -> bool:
+    """Whether evidence was handed in, or a file of its class is in the target or the change."""
+    if case.evidence is not None:
+        return True
+    is_evidence, folder = case.config.classes.is_evidence, f"{case.config.folder}/"
+    brought = (entry.path for entry in case.change.entries)
+    inside = (p for paths in (brought, case.change.base) for p in paths if p.startswith(folder))
+    return any(is_evidence(path) for path in inside)
+
+
+def variant_tables(change: Change, manifest: Manifest, tree: Tree) -> Mapping[str, VariantTable]:
     """Path to table, for the variant tables that are there and parse; FT309 reports others."""
     tables = {}
     for path in {unit.variants for unit in manifest.units if unit.variants is not None}:
@@ -77,7 +97,7 @@ def variant_tables(case: Case, manifest: Manifest, tree: Tree) -> Mapping[str, V
         if side is None or side.is_gitlink:
             continue
         try:
-            tables[path] = load_variant_table(case.change.blob(side), path)
+            tables[path] = load_variant_table(change.blob(side), path)
         except (InputError, FactUnavailable):
             continue
     return tables
@@ -100,8 +120,7 @@ def _owed(case: Case, path: str, manifest: Manifest, unknown: dict[str, None]) -
     before = {(c.kind, c.key) for c in known}
     missed: dict[str, None] = {}
     for cell in _cells(case, manifest, judged_or_head(case.change), missed):
-        unit = GATE_UNIT if cell.kind is Kind.REFUSAL else str(cell.values.get("unit", PATH_UNIT))
-        if unit in units:
+        if (unit := unit_of(cell)) in units:
             yield Owed(manifest.name, cell, units[unit])
         # Cells of no region, such as a claim's, belong to whatever the manifest now asks for.
         elif cell.region in {*fresh, ""} and (cell.kind, cell.key) not in before:
@@ -124,7 +143,7 @@ def _cells(case: Case, manifest: Manifest, tree: Tree, missed: dict[str, None]) 
     """Witness cells of the kinds that each region's tier owes; `missed` gets what hides others."""
     owing = {r.id: set(case.policy.tiers.get(r.tier, ())) for r in manifest.scope}
     owing[""] = set().union(*owing.values())
-    tables = variant_tables(case, manifest, tree)
+    tables = variant_tables(case.change, manifest, tree)
     for kind in Kind:
         if kind not in owing[""]:
             continue

@@ -31,10 +31,9 @@ from fasttrack.evidence.predicates.common import (
     Sha256,
 )
 from fasttrack.evidence.statement import read_json, validated
-from fasttrack.manifest.cells import Cell
+from fasttrack.evidence.subject import unit_of
 from fasttrack.manifest.fields import Count, FilePath, FirstFormat, Glob, Identifier
 from fasttrack.manifest.fields import Path as RepositoryPath
-from fasttrack.manifest.model import GATE_UNIT, PATH_UNIT
 from fasttrack.vocabulary import Kind
 
 MAX_BYTES = 16 << 20
@@ -162,11 +161,6 @@ class Plan(Record):
     def to_bytes(self) -> bytes:
         """The text of the file: equal plans, equal bytes."""
         return text_of(self.model_dump(mode="json"))
-
-
-def unit_of(cell: Cell) -> str:
-    """The unit whose files a cell's evidence speaks about."""
-    return GATE_UNIT if cell.kind is Kind.REFUSAL else str(cell.values.get("unit", PATH_UNIT))
 
 
 def text_of(data: Mapping[str, Any]) -> bytes:

@@ -18,11 +18,12 @@ from fasttrack.change.change import Change
 from fasttrack.config import needed, read_base_manifests
 from fasttrack.errors import FactUnavailable, InputError, Problem
 from fasttrack.evidence.choice import Choice
-from fasttrack.evidence.covered import Covered
+from fasttrack.evidence.coverage import Covered
 from fasttrack.evidence.digest import InputFile
 from fasttrack.evidence.floors import floors_in_force
 from fasttrack.evidence.inputs import InputGraph, UnitInputs
-from fasttrack.evidence.plan import MAX_BYTES, MAX_SEEDS, SEEDED, Plan, parse_plan, text_of, unit_of
+from fasttrack.evidence.plan import MAX_BYTES, MAX_SEEDS, SEEDED, Plan, parse_plan, text_of
+from fasttrack.evidence.subject import unit_of
 from fasttrack.globs import matches
 from fasttrack.manifest.cost import MAX_CELLS
 from fasttrack.manifest.model import Manifest
@@ -89,18 +90,18 @@ class Planner:
                         found.setdefault((kind, cell.key), cell)
         return tuple(found.values())
 
-    def make(self, choice: Choice, covered: Covered, created: datetime) -> Planned:
-        """The plan of the chosen cells that are owed and not covered, with an id and seeds of now.
+    def make(self, owed: Sequence[Cell], covered: Covered, created: datetime) -> Planned:
+        """The plan of the cells that are owed and not covered, with an id and seeds of now.
 
         Args:
-            choice: which cells.
+            owed: which cells, as `owed` lists them.
             covered: tells what has evidence.
             created: UTC, whole seconds.
 
         Raises:
-            InputError: as `owed`; a unit whose inputs can not be told, or without files or tests.
+            InputError: a unit whose inputs can not be told, or without files or tests; a plan that
+                would be too large.
         """
-        owed = self.owed(choice)
         inputs = self._inputs(owed)
         missing, done = [], Counter[tuple[str, Kind]]()
         for cell in owed:

@@ -13,11 +13,8 @@ from dataclasses import dataclass
 
 from fasttrack.errors import InputError
 from fasttrack.evidence.plan import PlannedCell
-from fasttrack.manifest.cells import Cell
-from fasttrack.vocabulary import Kind
+from fasttrack.evidence.subject import hardware_of
 
-ANYWHERE = ""
-"""Stands for the hardware of cells that any machine can show."""
 MAX_SHARDS = 1024
 _SHARD = re.compile(r"([0-9]{1,4})/([0-9]{1,4})", re.ASCII)
 
@@ -55,17 +52,6 @@ class Shard:
     def of(self, cells: Sequence[PlannedCell]) -> tuple[PlannedCell, ...]:
         """Its cells, in the order in which they should run."""
         return divided(cells, self.count)[self.number - 1]
-
-
-def hardware_of(cell: Cell) -> str:
-    """The hardware that a cell is measured on; `ANYWHERE` when any machine can show it.
-
-    Machine code is audited, and the gate is asked, where there is no GPU.
-    """
-    if cell.kind in {Kind.SYNC_AUDIT, Kind.REFUSAL}:
-        return ANYWHERE
-    name = "ours.hardware" if cell.kind is Kind.PERFORMANCE else "hardware"
-    return str(cell.values.get(name, ANYWHERE))
 
 
 def hardware_in(cells: Sequence[PlannedCell]) -> tuple[str, ...]:

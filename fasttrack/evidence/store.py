@@ -25,7 +25,8 @@ from fasttrack.evidence.statement import Statement, read_statement
 FOLDER = "evidence"
 """Name of the store inside the configuration folder."""
 SUFFIX = ".dsse.jsonl"
-MAX_FILE_BYTES = 1024 * 1024
+MAX_FILE_BYTES = 1_000_000
+"""As large as a file may be that a change brings; see rule FT115."""
 MAX_FILE_LINES = 4096
 """No statement is so small that more fit."""
 MAX_STORE_BYTES = 96 * 1024 * 1024

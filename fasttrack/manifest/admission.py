@@ -5,7 +5,7 @@ The checker, the command line and the runtime gate ask here, so that all three r
 alike.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fasttrack.manifest.model import Manifest, Region
@@ -14,6 +14,8 @@ from fasttrack.vocabulary import Tier
 
 DEFAULT_ADMIT_TIER = Tier.STRESS_TESTED
 """Lowest effective tier that the runtime admits, unless the policy sets another."""
+NOTHING_BORNE_OUT: Mapping[str, Tier] = {}
+"""The effective tiers where there is no evidence."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,10 @@ class RegionAnswer:
 
 
 def ask(
-    manifest: Manifest, question: Question, admit_tier: Tier, effective: Tier = Tier.DECLARED
+    manifest: Manifest,
+    question: Question,
+    admit_tier: Tier,
+    effective: Mapping[str, Tier] = NOTHING_BORNE_OUT,
 ) -> tuple[RegionAnswer, ...]:
     """The answers of all regions, in the manifest's order.
 
@@ -94,9 +99,12 @@ def ask(
         manifest: the manifest that is asked.
         question: the configuration.
         admit_tier: lowest effective tier that may be admitted.
-        effective: the tier that evidence bears out; `declared` while none is read.
+        effective: region to the tier that evidence bears out; `declared` where it is absent.
     """
-    return tuple(_ask(manifest, r, question, admit_tier, effective) for r in manifest.scope)
+    return tuple(
+        _ask(manifest, r, question, admit_tier, effective.get(r.id, Tier.DECLARED))
+        for r in manifest.scope
+    )
 
 
 def _ask(

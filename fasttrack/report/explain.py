@@ -28,11 +28,12 @@ def _lines(name: str, answers: Sequence[RegionAnswer], style: Style) -> Iterator
     admitting = next((a for a in answers if a.admits), None)
     if admitting is not None:
         yield f"{style.paint('admitted', 'green')} by region {admitting.region} of {name}"
-        yield f"  effective tier {admitting.effective.value}"
+        yield f"  claims {admitting.claimed.value}, effective {admitting.effective.value}"
         return
     yield f"{style.paint('not admitted', 'yellow')} by {name}; the `auto` path takes such steps"
     for found in answers:
         where = "inside" if not found.outside else "outside"
-        yield f"  {found.region}: {where}, claims {found.claimed.value}"
+        tiers = f"claims {found.claimed.value}, effective {found.effective.value}"
+        yield f"  {found.region}: {where}, {tiers}"
         for reason in (*found.outside, *found.below):
             yield from style.wrapped(reason, "    - ")

@@ -16,7 +16,8 @@ import yaml
 from fasttrack.errors import InputError
 from fasttrack.evidence.plan import Plan, PlannedCell
 from fasttrack.evidence.planning import Planned
-from fasttrack.evidence.shards import ANYWHERE, Shard, divided, hardware_in, hardware_of
+from fasttrack.evidence.shards import Shard, divided, hardware_in
+from fasttrack.evidence.subject import ANYWHERE, hardware_of
 
 PLAN_FILE = "plan.json"
 """Where commands look for the plan, unless it was written elsewhere."""

@@ -2,13 +2,15 @@
 """The verdict as plain data: the JSON that scripts rely on, and its schema."""
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from fasttrack import __version__
 from fasttrack.case import ManifestSet
 from fasttrack.evidence.owed import Owed
+from fasttrack.evidence.status import Status
 from fasttrack.finding import Finding, Level
 from fasttrack.next_steps import next_steps
 from fasttrack.policy.model import Mode
@@ -99,6 +101,10 @@ class CellRecord:
     """The cell's axes."""
     reason: str
     """Why the change owes it."""
+    status: Status
+    """The best that evidence says of it."""
+    detail: str
+    """Why that does not cover it."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +115,8 @@ class CoverageRecord:
     """Cells that the change made stale or new."""
     covered: int
     """Those with evidence."""
+    statuses: Mapping[Kind, Mapping[Status, int]]
+    """Kind to the owed cells of each status."""
     missing: tuple[CellRecord, ...]
     """Those without."""
     unknown: tuple[str, ...]
@@ -214,6 +222,7 @@ def verdict_record(verdict: Verdict) -> VerdictRecord:
         coverage=CoverageRecord(
             owed=len(coverage.owed),
             covered=len(coverage.owed) - len(coverage.missing),
+            statuses=_statuses(coverage.owed),
             missing=tuple(_cell(o) for o in coverage.missing),
             unknown=tuple(visible(reason) for reason in coverage.unknown),
         ),
@@ -267,6 +276,13 @@ def _finding(finding: Finding) -> FindingRecord:
     )
 
 
+def _statuses(owed: Sequence[Owed]) -> Mapping[Kind, Mapping[Status, int]]:
+    """Kinds in their own order, and statuses from good to bad."""
+    counts = Counter((one.cell.kind, one.answer.status) for one in owed)
+    kinds = [kind for kind in Kind if any(kind is known for known, _ in counts)]
+    return {kind: {s: counts[kind, s] for s in Status if counts[kind, s]} for kind in kinds}
+
+
 def _cell(owed: Owed) -> CellRecord:
     return CellRecord(
         manifest=owed.manifest,
@@ -274,4 +290,6 @@ def _cell(owed: Owed) -> CellRecord:
         region=owed.cell.region,
         key=json.loads(owed.cell.key),
         reason=visible(owed.reason),
+        status=owed.answer.status,
+        detail=visible(owed.answer.detail),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from fasttrack.case import ManifestSet
+from fasttrack.evidence.at_head import AtHead
 from fasttrack.manifest.model import Manifest, Region
 from fasttrack.policy.model import Policy
 from fasttrack.vocabulary import Tier
@@ -30,15 +31,16 @@ def scope_page(manifests: ManifestSet, policy: Policy) -> str:
     return "\n".join(_lines(manifests, policy)) + "\n"
 
 
-def effective_json(manifests: ManifestSet, as_of: date) -> str:
-    """Manifest and region to effective tier.
-
-    No evidence is read yet, so every region is `declared`, whatever it claims.
-    """
+def effective_json(manifests: ManifestSet, found: AtHead, as_of: date) -> str:
+    """Manifest and region to effective tier, with the day and the tree that were judged."""
     record = {
         "as_of": as_of.isoformat(),
+        "tree": found.tree,
         "manifests": {
-            m.name: {region.id: Tier.DECLARED.value for region in m.scope}
+            m.name: {
+                region.id: found.tiers.get(m.name, {}).get(region.id, Tier.DECLARED).value
+                for region in m.scope
+            }
             for m in manifests.valid.values()
         },
     }

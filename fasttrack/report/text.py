@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verdict for a terminal: what was decided, why, and the next command."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
+from fasttrack.evidence.status import Status
 from fasttrack.finding import Level
 from fasttrack.report.record import CellRecord, FindingRecord, VerdictRecord
 from fasttrack.report.style import Style
@@ -83,13 +84,23 @@ def _coverage(record: VerdictRecord, style: Style) -> Iterator[str]:
     if not coverage.owed:
         return
     yield f"evidence: {coverage.owed} cells owed, {coverage.covered} covered"
-    groups = Counter((c.manifest, c.kind.value, _unit(c), c.region) for c in coverage.missing)
-    for (manifest, kind, unit, region), count in sorted(groups.items()):
-        where = f" in {region}" if region else ""
-        cells = "cell" if count == 1 else "cells"
-        yield from style.wrapped(
-            f"{count} {kind} {cells} of {unit}{where} ({manifest})", "  missing "
-        )
+    something = any(statuses.keys() - {Status.MISSING} for statuses in coverage.statuses.values())
+    for name, statuses in coverage.statuses.items() if something else ():
+        table = ", ".join(f"{count} {status}" for status, count in statuses.items())
+        yield from style.wrapped(table, f"  {name:<12}")
+    groups: dict[tuple[str, ...], list[CellRecord]] = defaultdict(list)
+    for cell in coverage.missing:
+        groups[cell.manifest, cell.kind, _unit(cell), cell.region, cell.status].append(cell)
+    for _, cells in sorted(groups.items()):
+        yield from style.wrapped(_group(cells), "  missing ")
+
+
+def _group(cells: Sequence[CellRecord]) -> str:
+    """Cells that lack the same, with the first one's reason standing for all."""
+    first, many = cells[0], "" if len(cells) == 1 else "s"
+    where = f" in {first.region}" if first.region else ""
+    text = f"{len(cells)} {first.kind} cell{many} of {_unit(first)}{where} ({first.manifest})"
+    return text if first.status is Status.MISSING else f"{text}; {first.status}: {first.detail}"
 
 
 def _unit(cell: CellRecord) -> str:

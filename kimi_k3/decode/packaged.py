@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this installation was built with: the scope manifest and the policy's words to the gate.
+"""What this installation was built with: scope manifest, the policy's words to the gate, and tiers.
 
-A wheel carries both files; a checkout is read from its `manifests/` folder. They are the same
-files that `fasttrack check` enforces.
+A wheel carries the files; a checkout is read from its `manifests/` folder. Manifest and policy are
+the ones that `fasttrack check` enforces. The effective tiers are written when a release is built,
+by `fasttrack scope docs --effective`; without that file nothing is borne out by evidence.
 """
 
 from collections.abc import Mapping
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -19,6 +21,7 @@ from fasttrack.vocabulary import Tier
 
 MANIFEST = "kimi-k3-decode.yaml"
 POLICY = "policy.yaml"
+EFFECTIVE = "effective.json"
 
 
 class Product(BaseModel):
@@ -45,6 +48,15 @@ class PolicyFacts(BaseModel):
         return next((key for key, known in self.hardware.items() if known.gpu == found), found)
 
 
+class EffectiveTiers(BaseModel):
+    """What `fasttrack scope docs --effective` writes, as far as the gate needs it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    manifests: Mapping[str, Mapping[str, Tier]]
+    """Manifest and region to the tier that evidence bears out."""
+
+
 def packaged_manifest() -> Manifest:
     """The scope manifest.
 
@@ -63,8 +75,25 @@ def packaged_policy() -> PolicyFacts:
     return strict_yaml.validate(strict_yaml.parse(_read(POLICY), POLICY), PolicyFacts)
 
 
+def packaged_effective(manifest: str) -> Mapping[str, Tier]:
+    """Region of a manifest to the tier that evidence bore out; empty without the file.
+
+    Raises:
+        InputError: the file is malformed; nothing is admitted then.
+    """
+    path = _path(EFFECTIVE)
+    if not path.is_file():
+        return {}
+    document = strict_yaml.parse(path.read_bytes(), EFFECTIVE)  # JSON is YAML
+    return strict_yaml.validate(document, EffectiveTiers).manifests.get(manifest, {})
+
+
 def _read(name: str) -> bytes:
+    return _path(name).read_bytes()
+
+
+def _path(name: str) -> Traversable:
     packaged = files("kimi_k3") / "manifests" / name
     if packaged.is_file():
-        return packaged.read_bytes()
-    return (Path(__file__).resolve().parents[2] / "manifests" / name).read_bytes()
+        return packaged
+    return Path(__file__).resolve().parents[2] / "manifests" / name

@@ -5,8 +5,8 @@ It holds no limit of its own. Bounds and refused features come from the packaged
 the same file that `fasttrack check` enforces; the tier that is admitted comes from the policy.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 
 from fasttrack.errors import FasttrackError, InputError, Problem
 from fasttrack.manifest.admission import Question, RegionAnswer, ask
@@ -16,7 +16,7 @@ from fasttrack.vocabulary import Tier
 from kimi_k3.config import full
 from kimi_k3.decode.deployment import Deployment, Features
 from kimi_k3.decode.nvlink import domain_reasons
-from kimi_k3.decode.packaged import packaged_manifest, packaged_policy
+from kimi_k3.decode.packaged import packaged_effective, packaged_manifest, packaged_policy
 
 MIN_TIERS = tuple(tier for tier in Tier if tier is not Tier.DECLARED)
 """What `decode_min_tier` may say. `declared` is a claim that nothing stands behind."""
@@ -54,12 +54,12 @@ class Gate:
     Attributes:
         manifest: the scope.
         admit_tier: lowest effective tier that is admitted.
-        effective: the tier that evidence bears out; `declared` while none is read.
+        effective: region to the tier that evidence bears out; `declared` where it is absent.
     """
 
     manifest: Manifest
     admit_tier: Tier
-    effective: Tier = Tier.DECLARED
+    effective: Mapping[str, Tier] = field(default_factory=dict)
 
     def bar(self, *, virtual_ranks: bool, min_tier: str | None) -> Tier:
         """The tier that a region must reach.
@@ -99,9 +99,11 @@ def packaged_gate() -> Gate:
     """The gate of this installation.
 
     Raises:
-        InputError: the manifest or the policy is malformed; nothing is admitted then.
+        InputError: the manifest, the policy or the effective tiers are malformed; nothing is
+            admitted then.
     """
-    return Gate(packaged_manifest(), packaged_policy().admit_tier)
+    manifest = packaged_manifest()
+    return Gate(manifest, packaged_policy().admit_tier, packaged_effective(manifest.name))
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,16 @@ import yaml
 from fasttrack.change.read import read_revision
 from fasttrack.config import read_config
 from fasttrack.evidence.choice import Choice
-from fasttrack.evidence.covered import Covered, covered_by
+from fasttrack.evidence.coverage import Covered
+from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.plan import Plan
 from fasttrack.evidence.planning import Planned, Planner
+from fasttrack.manifest.cells import Cell
 from fasttrack.testing import Content, Repo
 from tests.engine import MANIFEST, POLICY
 from tests.evidence.units import SOURCES, lane
 
 NOW = datetime(2026, 11, 29, 12, 0, 5, tzinfo=UTC)
-NOTHING = covered_by(())
 EVERYTHING = Choice()
 TABLE = "engine/foo/table.json"
 VARIANTS = [
@@ -38,6 +39,11 @@ CLAIM = {
     "ratio": 1.5,
     "status": "reported",
 }
+
+
+def nothing(cell: Cell, inputs: UnitInputs) -> bool:
+    """No cell has evidence."""
+    return False
 
 
 def region(**changes: Any) -> dict[str, Any]:
@@ -81,10 +87,10 @@ def planner(where: Path) -> Iterator[Planner]:
         yield Planner(revision, read_config(revision, folder=None, policy_file=None), None)
 
 
-def planned(where: Path, choice: Choice = EVERYTHING, covered: Covered = NOTHING) -> Planned:
+def planned(where: Path, choice: Choice = EVERYTHING, covered: Covered = nothing) -> Planned:
     """A plan of `main`."""
     with planner(where) as found:
-        return found.make(choice, covered, NOW)
+        return found.make(found.owed(choice), covered, NOW)
 
 
 def plan_of(where: Path, files: Mapping[str, Content] | None = None) -> Plan:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from fasttrack.errors import InputError
 from fasttrack.evidence.plan import PlannedCell
-from fasttrack.evidence.shards import ANYWHERE, MAX_SHARDS, Shard, divided, hardware_of
+from fasttrack.evidence.shards import MAX_SHARDS, Shard, divided
+from fasttrack.evidence.subject import ANYWHERE, hardware_of
 from fasttrack.manifest.cells import cell
 from fasttrack.vocabulary import Kind
 

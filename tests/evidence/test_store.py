@@ -119,7 +119,7 @@ BROKEN_FILES: dict[str, tuple[bytes, str, str]] = {
     "too large": (
         CONTENT.ljust(MAX_FILE_BYTES + 1, b"\n"),
         named(CONTENT.ljust(MAX_FILE_BYTES + 1, b"\n")),
-        "at most 1,048,576 bytes",
+        "at most 1,000,000 bytes",
     ),
     "of too many lines": (
         b"\n" * (MAX_FILE_LINES + 1),

@@ -73,8 +73,8 @@ def test_a_missing_fact_beyond_the_limit_is_still_one(tmp_path: Path) -> None:
 
 
 def test_evidence_that_can_not_be_told_is_never_a_pass() -> None:
-    assert decide([], Coverage((), ())) is Outcome.FAST_TRACK
-    assert decide([], Coverage((), (), ("too many points",))) is Outcome.ORDINARY_REVIEW
+    assert decide([], Coverage(())) is Outcome.FAST_TRACK
+    assert decide([], Coverage((), ("too many points",))) is Outcome.ORDINARY_REVIEW
 
 
 def test_a_scope_in_force_whose_cells_can_not_be_listed_is_said_to_be_so(tmp_path: Path) -> None:

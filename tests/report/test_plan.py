@@ -17,7 +17,8 @@ from fasttrack.errors import InputError
 from fasttrack.evidence.choice import Choice
 from fasttrack.evidence.plan import Plan
 from fasttrack.evidence.planning import Planned
-from fasttrack.evidence.shards import ANYWHERE, Shard, hardware_of
+from fasttrack.evidence.shards import Shard
+from fasttrack.evidence.subject import ANYWHERE, hardware_of
 from fasttrack.report.plan import (
     buildkite_snippet,
     github_snippet,

@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """`fasttrack evidence plan`."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from fasttrack.change.change import Change
 from fasttrack.change.read import read_change, read_revision
 from fasttrack.cli.options import config_dir_option, manifest_option, repo_option
 from fasttrack.config import needed, read_config
 from fasttrack.evidence.choice import Choice
-from fasttrack.evidence.covered import Covered, covered_by
+from fasttrack.evidence.coverage import Terms, covered_by
+from fasttrack.evidence.gathered import gather, judged_evidence
 from fasttrack.evidence.plan import write_plan
 from fasttrack.evidence.planning import Planned, Planner
 from fasttrack.evidence.shards import MAX_SHARDS
-from fasttrack.evidence.store import FOLDER, Stored, read_folder, read_tree
-from fasttrack.policy.model import Trust
 from fasttrack.report import plan as render
 from fasttrack.report.output import write_output
 from fasttrack.vocabulary import Kind, Tier
@@ -120,31 +117,19 @@ def command(
     with read_change(repo, head=head, policy_from=policy_from) as change:
         config = read_config(change, folder=config_dir, policy_file=policy_file)
         with read_revision(repo, change.head) as revision:
-            stored = _stored([change, revision], f"{config.folder}/{FOLDER}", evidence)
-            covered = _covered(tuple(stored), config.policy.trust, now)
-            planned = Planner(revision, config, name).make(choice, covered, now)
+            planner = Planner(revision, config, name)
+            owed = planner.owed(choice)
+            with needed(f"the evidence of {config.folder}"):
+                stored = gather(change, (change.base, revision.base), config.folder, evidence)
+            cells = {(cell.kind, cell.key) for cell in owed}
+            judged = judged_evidence(stored, cells, config.policy.trust, now.date())
+            terms = Terms(config.policy, planner.manifest, now.date())
+            planned = planner.make(owed, covered_by(judged, terms), now)
     text = _rendered(planned, output_format, out, shards)
     # The file first: what fails leaves nothing on the standard output.
     if out is not None:
         write_plan(planned.plan, out)
     write_output(text, None)
-
-
-def _stored(trees: list[Change], folder: str, more: Path | None) -> Iterator[Stored]:
-    """Evidence of the target's tip, of the revision, and what was handed in."""
-    for change in trees:
-        with needed(folder):
-            yield from read_tree(change.base, folder, change.blob).statements
-    if more is not None:
-        yield from read_folder(more).statements
-
-
-def _covered(stored: tuple[Stored, ...], trust: Trust, now: datetime) -> Covered:
-    if not stored:
-        return covered_by(())
-    from fasttrack.evidence.accept import accept
-
-    return covered_by(accept(stored, trust, now.date()))
 
 
 def _rendered(planned: Planned, output_format: str, out: Path | None, shards: int | None) -> str:

@@ -72,14 +72,14 @@ class Unbounded(ManifestRule):
     def faults(self, case: Case, manifest: Manifest, tree: Tree) -> Iterator[Fault]:
         """Compares the points of every region with the limit."""
         counts, _ = _counted(case, manifest, tree)
-        tables = variant_tables(case, manifest, tree)
+        tables = variant_tables(case.change, manifest, tree)
         for i, region in enumerate(manifest.scope):
             yield from _too_many(case, manifest, i, counts[region.id], tables)
 
 
 def _counted(case: Case, manifest: Manifest, tree: Tree) -> tuple[Counts, list[Fault]]:
     """Points per region and kind, and the kinds that have too many to be listed."""
-    tables = variant_tables(case, manifest, tree)
+    tables = variant_tables(case.change, manifest, tree)
     counts: dict[str, Counter[Kind]] = {region.id: Counter() for region in manifest.scope}
     unlisted: list[Fault] = []
     for kind in Kind:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gate and the checker read the same manifest and answer alike; startup gives every reason."""
 
+import json
 import subprocess
 import sys
 from dataclasses import fields, replace
@@ -17,12 +18,21 @@ from fasttrack.manifest.words import Ranks, Status
 from fasttrack.vocabulary import Tier
 from fasttrack.workspace import open_workspace
 from kimi_k3.config import full, mini, tiny16
+from kimi_k3.decode import packaged
 from kimi_k3.decode.deployment import Deployment, Features, Formats
 from kimi_k3.decode.nvlink import NvlinkDomain
 from kimi_k3.decode.packaged import packaged_manifest, packaged_policy
 from kimi_k3.decode.scope import Gate, Refused, admit, largest_step
 
-from .deployments import DOMAIN, SOUND, SPECIALISED, VIRTUAL, open_gate, todays_gate
+from .deployments import (
+    DOMAIN,
+    SOUND,
+    SPECIALISED,
+    VIRTUAL,
+    everywhere,
+    open_gate,
+    todays_gate,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 NOTHING_KNOWN = Deployment(
@@ -48,7 +58,8 @@ def reasons(deployment: Deployment, gate: Gate | None = None) -> tuple[str, ...]
 
 def gate_at(tier: Tier, admit_tier: Tier = Tier.STRESS_TESTED) -> Gate:
     """A gate whose evidence bears out one tier."""
-    return Gate(open_gate().manifest, admit_tier, tier)
+    manifest = open_gate().manifest
+    return Gate(manifest, admit_tier, everywhere(tier, manifest))
 
 
 def with_state(status: Status) -> Manifest:
@@ -65,6 +76,32 @@ def test_the_gate_reads_the_manifest_and_the_policy_that_the_checker_reads() -> 
     found = {known.gpu: key for key, known in policy.hardware.items()}
     assert {gpu: packaged_policy().hardware_id(gpu) for gpu in found} == found
     assert packaged_policy().hardware_id("NVIDIA A100-SXM4-80GB") == "NVIDIA A100-SXM4-80GB"
+
+
+def test_the_gate_reads_the_effective_tiers_that_were_packaged_for_its_manifest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packaged, "_path", lambda name: tmp_path / name)
+    assert packaged.packaged_effective("foo") == {}
+    written = {
+        "as_of": "2026-11-29",
+        "manifests": {"foo": {"r": "kernel-tested"}},
+        "tree": "0" * 40,
+    }
+    (tmp_path / "effective.json").write_text(json.dumps(written))
+    assert packaged.packaged_effective("foo") == {"r": Tier.KERNEL_TESTED}
+    assert packaged.packaged_effective("other") == {}
+    for broken in ("{", '{"manifests": {"foo": {"r": "best"}}}', "[]"):
+        (tmp_path / "effective.json").write_text(broken)
+        with pytest.raises(InputError, match=r"effective\.json"):
+            packaged.packaged_effective("foo")
+
+
+def test_a_region_of_which_nothing_is_said_is_declared() -> None:
+    manifest = open_gate().manifest
+    tiers = {r.id: Tier.SERVED for r in manifest.scope if r.id != "gb300-tp16"}
+    said = reasons(SOUND, Gate(manifest, Tier.STRESS_TESTED, tiers))
+    assert "gb300-tp16: gb300: declared, never executed; admitted from stress-tested" in said
 
 
 def test_a_sound_deployment_is_admitted_by_its_region() -> None:
@@ -97,7 +134,7 @@ def test_the_lower_of_claim_and_evidence_must_reach_the_tier(
     manifest = open_gate().manifest.model_copy(update={"scope": tuple(regions)})
     order = list(Tier)
     reached = min(order.index(claimed), order.index(effective))
-    gate = Gate(manifest, admit_tier, effective)
+    gate = Gate(manifest, admit_tier, everywhere(effective, manifest))
     if reached >= order.index(admit_tier):
         assert admit(SOUND, gate).effective is order[reached]
     else:
@@ -147,7 +184,9 @@ def test_the_operator_may_raise_the_tier_without_a_note() -> None:
 def test_a_path_that_may_not_run_says_why_and_says_it_once(
     status: Status, deployment: Deployment
 ) -> None:
-    said = reasons(deployment, Gate(with_state(status), Tier.STRESS_TESTED, Tier.SERVED))
+    manifest = with_state(status)
+    gate = Gate(manifest, Tier.STRESS_TESTED, everywhere(Tier.SERVED, manifest))
+    said = reasons(deployment, gate)
     why = f"{status.value} since 2026-12-24: wrong logits at 33 rows"
     assert said[0] == why
     assert sum(why in reason for reason in said) == 1
@@ -329,7 +368,8 @@ def test_a_probe_that_only_one_side_knows_stops_the_start(missing: str) -> None:
         other = lora.model_copy(update={"feature": "beam_search", "probe": "beams"})
         changed = (*manifest.refuses, other)
         want = "saw feature beam_search with the probe beams, which this version does not have"
-    gate = Gate(manifest.model_copy(update={"refuses": changed}), Tier.STRESS_TESTED, Tier.SERVED)
+    served = everywhere(Tier.SERVED, manifest)
+    gate = Gate(manifest.model_copy(update={"refuses": changed}), Tier.STRESS_TESTED, served)
     with pytest.raises(InputError) as caught:
         admit(SOUND, gate)
     (problem,) = caught.value.problems

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a trusted statement of the right bytes must still be.
+
+Measured on the cell's machine, with versions that the policy accepts, and enough of it. Each
+function tells the first thing that is wrong, in a sentence, or nothing. Thresholds are applied
+here, when a statement is judged, and are in no digest: raising a bar asks no runner to sign again
+what is above it.
+"""
+
+from collections.abc import Mapping
+
+from fasttrack.evidence import claims
+from fasttrack.evidence.floors import floors_in_force
+from fasttrack.evidence.machine import GPU_ARCH
+from fasttrack.evidence.predicates.common import Machine
+from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
+from fasttrack.evidence.predicates.model_eval_v1 import ModelEvalV1
+from fasttrack.evidence.predicates.performance_v1 import PerformanceV1
+from fasttrack.evidence.predicates.stress_v1 import StressV1
+from fasttrack.evidence.statement import Statement
+from fasttrack.evidence.subject import ANYWHERE, hardware_of
+from fasttrack.evidence.versions import within
+from fasttrack.manifest.cells import Cell
+from fasttrack.manifest.model import Manifest
+from fasttrack.manifest.words import Ranks
+from fasttrack.policy.model import Floors, Hardware, Policy, Toolchain
+from fasttrack.vocabulary import Kind, Tier
+
+PROFILES = ("smoke", "evidence", "soak")
+"""Stress profiles, rising."""
+
+
+def device_fault(machine: Machine, cell: Cell, vocabulary: Mapping[str, Hardware]) -> str:
+    """How the machine is not the one that the cell asks for.
+
+    The driver's name of a GPU must be the policy's; processors have too many names, and only their
+    architecture is compared. A slice of a GPU is another device.
+    """
+    wanted = hardware_of(cell)
+    if wanted not in {ANYWHERE, machine.hardware}:
+        return f"measured on {machine.hardware}, not on {wanted}"
+    known = vocabulary.get(machine.hardware)
+    if known is None:
+        return f"measured on {machine.hardware}, which the policy does not know"
+    if machine.arch != known.arch:
+        return f"{machine.hardware} is {known.arch}, and this ran on {machine.arch}"
+    if known.arch.startswith(GPU_ARCH) and machine.device != known.gpu:
+        return f"{machine.hardware} is {known.gpu}, and this ran on {machine.device}"
+    return "" if wanted == ANYWHERE else _share_fault(machine, cell)
+
+
+def _share_fault(machine: Machine, cell: Cell) -> str:
+    """A claim names how many devices serve; real ranks need one each, other cells one at all."""
+    count = machine.count
+    if machine.mig:
+        return f"measured on a slice of {machine.device}"
+    if cell.kind is Kind.PERFORMANCE:
+        wanted = cell.values.get("ours.gpu_count", 1)
+        return "" if count == wanted else f"measured on {count} devices, not on {wanted}"
+    real = cell.values.get("ranks") == Ranks.REAL
+    least = int(cell.values.get("tensor_parallel", 1)) if real else 1
+    return "" if count >= least else f"measured on {count} devices, and real ranks need {least}"
+
+
+def toolchain_fault(statement: Statement, cell: Cell, toolchain: Toolchain) -> str:
+    """Which measured version the policy does not accept.
+
+    A version that is told must fit, whatever the kind. One that is not told is a fault only where
+    the path itself was compiled and run for a GPU: neither an audit of finished machine code, nor a
+    question to the gate, nor a test on a processor needs the packages that build kernels.
+    """
+    predicate = statement.predicate
+    needed = hardware_of(cell) != ANYWHERE and predicate.machine.arch.startswith(GPU_ARCH)
+    found: dict[str, str | None] = {**predicate.toolchain.packages}
+    found |= {"driver": predicate.machine.driver, "cuda": predicate.machine.cuda}
+    for name, wanted in toolchain.exact.items():
+        version = found.get(name.lower())
+        if version is None and needed:
+            return f"does not tell its version of {name}; the policy wants {wanted}"
+        if version not in {None, wanted}:
+            return f"{name} {version}, where the policy wants {wanted}"
+    for name, specifier in toolchain.ranges.items():
+        version = found.get(name.lower())
+        if version is None and needed:
+            return f"does not tell its version of {name}; the policy wants {specifier}"
+        if version is not None and not within(version, specifier):
+            return f"{name} {version}, where the policy wants {specifier}"
+    return ""
+
+
+def floor_fault(statement: Statement, cell: Cell, policy: Policy, manifest: Manifest) -> str:
+    """What there is too little of, or what was compared with something else."""
+    predicate, floors = statement.predicate, floors_in_force(policy, manifest)
+    if isinstance(predicate, KernelTestV1):
+        return _seeds_fault(predicate.seeds, floors)
+    if isinstance(predicate, StressV1):
+        return _seeds_fault(predicate.seeds, floors) or _stress_fault(predicate, floors)
+    if isinstance(predicate, ModelEvalV1):
+        served = {region.id for region in manifest.scope if region.tier is Tier.SERVED}
+        if cell.region in served and predicate.endpoint is None:
+            return "a call of the library, where the tier `served` asks an engine's endpoint"
+        return _model_fault(predicate, manifest) or _eval_fault(predicate, floors)
+    if isinstance(predicate, PerformanceV1):
+        return _claim_fault(predicate, policy, manifest)
+    return ""
+
+
+def _seeds_fault(seeds: tuple[int, ...], floors: Floors) -> str:
+    count = len(set(seeds))
+    return "" if count >= floors.kernel_seeds else f"{count} of {floors.kernel_seeds} seeds"
+
+
+def _stress_fault(predicate: StressV1, floors: Floors) -> str:
+    if PROFILES.index(predicate.profile) < PROFILES.index(floors.stress_profile):
+        return f"profile {predicate.profile}, below {floors.stress_profile}"
+    least = min(predicate.settings, key=lambda setting: setting.iterations)
+    if least.iterations < floors.stress_iterations:
+        return f"{least.iterations} of {floors.stress_iterations} iterations of {least.delay}"
+    return ""
+
+
+def _model_fault(predicate: ModelEvalV1, manifest: Manifest) -> str:
+    """Evals count for exactly one model, its weights when they have a digest, and one baseline."""
+    digest, fallback = manifest.weights.digest, manifest.code.switch.fallback
+    if predicate.model != manifest.model:
+        return f"speaks of the model {predicate.model}, not of {manifest.model}"
+    if digest is not None and digest != f"sha256:{predicate.weights}":
+        return "speaks of other weights than the manifest"
+    if predicate.baseline != fallback:
+        return f"compares with {predicate.baseline}, not with {fallback}"
+    return ""
+
+
+def _eval_fault(predicate: ModelEvalV1, floors: Floors) -> str:
+    if predicate.samples < floors.eval_samples:
+        return f"{predicate.samples} of {floors.eval_samples} samples"
+    if predicate.drop.high > floors.eval_drop_max:
+        return f"the drop may be {predicate.drop.high:g}, above {floors.eval_drop_max:g}"
+    return ""
+
+
+def _claim_fault(predicate: PerformanceV1, policy: Policy, manifest: Manifest) -> str:
+    """Why the measurement does not bear out every claim of its conditions."""
+    elsewhere = {claims.Outcome.OTHER_CONDITIONS, claims.Outcome.UNCONTROLLED}
+    for claim in manifest.claims:
+        found = claims.compare(manifest, claim, predicate, policy.hardware)
+        if found.outcome not in {claims.Outcome.BORNE_OUT, *elsewhere}:
+            return f"{claim.id}: {found.reasons[0]}"
+    return ""

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What evidence says of a cell: the one judgement that verdict, plan and effective tier share.
+
+A statement is judged by the first thing that is wrong with it, in the order of `_judged`: whether
+it speaks of the unit and of these bytes, whose word it is, what it shows, on which machine, with
+which versions, how much of it, and how old it is. A cell is as good as the best of its statements.
+Trust has verified the signatures before; only it knows how many pools must agree, and here they
+are counted once more, over the statements that are in order.
+
+A changed boundary is told by no commit's date, which its author chooses, but measured from the day
+on which the run ended: under `trust.boundary: grace` evidence of the last `GRACE_DAYS` days stays
+covered whatever happened just outside the roots, older evidence does not.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from fasttrack.evidence.acceptable import device_fault, floor_fault, toolchain_fault
+from fasttrack.evidence.inputs import UnitInputs
+from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
+from fasttrack.evidence.predicates.model_eval_v1 import ModelEvalV1
+from fasttrack.evidence.predicates.refusal_v1 import RefusalV1
+from fasttrack.evidence.predicates.sync_audit_v1 import SyncAuditV1
+from fasttrack.evidence.statement import Statement
+from fasttrack.evidence.status import MISSING, Answer, Status
+from fasttrack.evidence.subject import unit_of
+from fasttrack.evidence.trust import DEFAULT_THRESHOLD, Judged, Reason
+from fasttrack.manifest.cells import Cell
+from fasttrack.manifest.model import Manifest
+from fasttrack.policy.model import Policy
+from fasttrack.vocabulary import Kind
+
+GRACE_DAYS = 14
+"""Days after a run for which a changed boundary does not matter, where the policy says so."""
+
+
+CellId = tuple[Kind, str]
+"""Kind and key: what two regions share, and what statements are looked up by."""
+InputsOf = Callable[[str], UnitInputs]
+"""A unit's inputs in the judged tree; may raise FactUnavailable."""
+Covered = Callable[[Cell, UnitInputs], bool]
+"""Whether a cell need not be measured again, of exactly these inputs."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What statements are held against.
+
+    Attributes:
+        policy: the policy in force.
+        manifest: the one whose cells they speak of.
+        day: the UTC day to judge at.
+    """
+
+    policy: Policy
+    manifest: Manifest
+    day: date
+
+
+class Evidence:
+    """Statements after their signatures were judged, by the cell that they speak of."""
+
+    def __init__(self, judged: Iterable[Judged] = ()) -> None:
+        """Takes them; none covers nothing."""
+        self._by_cell: Mapping[CellId, list[Judged]] = defaultdict(list)
+        for one in judged:
+            self._by_cell[one.statement.cell.kind, one.statement.cell.key].append(one)
+
+    def answer(self, cell: Cell, terms: Terms, inputs_of: InputsOf) -> Answer:
+        """The best that the statements say of a cell.
+
+        Args:
+            cell: a cell that the manifest's scope asks for.
+            terms: what they are held against.
+            inputs_of: asked only when a statement speaks of the cell's unit.
+
+        Raises:
+            FactUnavailable: whatever `inputs_of` raises.
+        """
+        about = self._by_cell.get((cell.kind, cell.key), [])
+        known = [one for one in about if one.statement.predicate.inputs.unit == unit_of(cell)]
+        if not known:
+            return _wrong_unit(about[0].statement, cell) if about else MISSING
+        inputs = inputs_of(unit_of(cell))
+        answers = [(one, _judged(one, cell, terms, inputs)) for one in known]
+        return max((_best(part, cell, terms) for part in _parts(answers, terms)), key=_order)
+
+
+def _order(answer: Answer) -> tuple[bool, int]:
+    return not answer.covers, answer.status.rank
+
+
+def _parts(
+    answers: Sequence[tuple[Judged, Answer]], terms: Terms
+) -> Iterator[Sequence[tuple[Judged, Answer]]]:
+    """All of them; of evaluations those of each task that the manifest names: each is needed."""
+    tasks = [task.task for task in terms.manifest.evidence.evals]
+    if not tasks or answers[0][0].statement.cell.kind is not Kind.MODEL_EVAL:
+        yield answers
+        return
+    for task in tasks:
+        yield [pair for pair in answers if _task(pair[0].statement) == task]
+
+
+def _task(statement: Statement) -> str:
+    predicate = statement.predicate
+    return predicate.task if isinstance(predicate, ModelEvalV1) else ""
+
+
+def _best(part: Sequence[tuple[Judged, Answer]], cell: Cell, terms: Terms) -> Answer:
+    if not part:
+        return Answer(Status.MISSING, "no statement of one of the tasks that the manifest names")
+    return min(_agreed(part, cell, terms), key=_order)
+
+
+def covered_by(evidence: Evidence, terms: Terms) -> Covered:
+    """What a plan leaves out: whatever is covered, but nothing whose boundary changed.
+
+    A verdict may let that pass for a while; who measures anyway measures it again.
+    """
+
+    def covered(cell: Cell, inputs: UnitInputs) -> bool:
+        return evidence.answer(cell, terms, lambda _: inputs).status is Status.COVERED
+
+    return covered
+
+
+def _wrong_unit(statement: Statement, cell: Cell) -> Answer:
+    saw, want = statement.predicate.inputs.unit, unit_of(cell)
+    return Answer(Status.WRONG_UNIT, f"it binds to the files of {saw}, and the cell's are {want}'s")
+
+
+def _judged(one: Judged, cell: Cell, terms: Terms, inputs: UnitInputs) -> Answer:
+    """What one statement of the cell's unit says, before pools are counted."""
+    statement = one.statement
+    policy, facts = terms.policy, statement.predicate.inputs
+    bytes_now = {"files": inputs.digest, "tests": inputs.tests_digest}
+    bytes_then = {"files": facts.digest, "tests": facts.tests}
+    if changed := [name for name, digest in bytes_now.items() if bytes_then[name] != digest]:
+        text = f"the {' and '.join(changed)} of {facts.unit} are not those of {_run(statement)}"
+        return Answer(Status.STALE, text)
+    if text := _distrust(one):
+        return Answer(Status.UNTRUSTED, text)
+    if fault := _shown(statement, terms.day):
+        return fault
+    for status, text in (
+        (Status.WRONG_DEVICE, device_fault(statement.predicate.machine, cell, policy.hardware)),
+        (Status.WRONG_TOOLCHAIN, toolchain_fault(statement, cell, policy.toolchain)),
+        (Status.BELOW_FLOOR, floor_fault(statement, cell, policy, terms.manifest)),
+        (Status.TOO_OLD, _said(one, Reason.TOO_OLD)),
+    ):
+        if text:
+            return Answer(status, text)
+    return _boundary(statement, inputs, terms)
+
+
+def _agreed(answers: Sequence[tuple[Judged, Answer]], cell: Cell, terms: Terms) -> Sequence[Answer]:
+    """The answers, with as few of them covering as there are too few pools for.
+
+    Trust counted every accepted statement; one that was measured elsewhere, or is below a floor,
+    stands for no pool here.
+    """
+    wanted = terms.policy.trust.thresholds.get(cell.kind, DEFAULT_THRESHOLD)
+    agreed: list[Answer] = []
+    for _, answer in answers:
+        pools: set[str] = set()
+        for other, its in answers:
+            if its.covers and its.status.rank <= answer.status.rank:
+                pools |= other.pools
+        if answer.covers and len(pools) < wanted:
+            text = f"{len(pools)} of {wanted} pools say so: {', '.join(sorted(pools))}"
+            agreed.append(Answer(Status.UNTRUSTED, text))
+        else:
+            agreed.append(answer)
+    return agreed
+
+
+def _distrust(one: Judged) -> str:
+    """Why nobody can take its word, whatever it says; empty when somebody whom we trust said it."""
+    if not one.pools:
+        return one.refusals[0].text if one.refusals else "no signature"
+    return _said(one, Reason.FROM_THE_FUTURE) or _said(one, Reason.RUN_ID_REUSED)
+
+
+def _said(one: Judged, reason: Reason) -> str:
+    return next((refusal.text for refusal in one.refusals if refusal.reason is reason), "")
+
+
+def _shown(statement: Statement, day: date) -> Answer | None:
+    """Why it shows nothing; tests that did not run are told from tests that failed."""
+    predicate, problems = statement.predicate, statement.problems()
+    if isinstance(predicate, KernelTestV1 | RefusalV1):
+        results = predicate.results
+        if (lacking := results.problems()) and not results.failed:
+            return Answer(Status.SKIPPED, f"{lacking[0]}: skipped is missing")
+    if isinstance(predicate, SyncAuditV1):
+        waivers = [kernel.waiver for kernel in predicate.kernels if kernel.waiver]
+        problems += [f"a waiver ended on {w.expires}" for w in waivers if w.expires < day]
+    return Answer(Status.FAILED, problems[0]) if problems else None
+
+
+def _boundary(statement: Statement, inputs: UnitInputs, terms: Terms) -> Answer:
+    then = {file.path: file.sha256 for file in statement.predicate.inputs.boundary}
+    now = {file.path: file.sha256 for file in inputs.boundary}
+    moved = sorted(p for p in then.keys() | now.keys() if then.get(p) != now.get(p))
+    if not moved:
+        return Answer(Status.COVERED, f"shown by {_run(statement)}", covers=True)
+    more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
+    text = f"{moved[0]}{more}, just outside the roots, changed since {_run(statement)}"
+    age = (terms.day - statement.predicate.run.finished.date()).days
+    grace = terms.policy.trust.boundary == "grace" and age <= GRACE_DAYS
+    return Answer(Status.BOUNDARY_CHANGED, text, covers=grace)
+
+
+def _run(statement: Statement) -> str:
+    run = statement.predicate.run
+    return f"run {run.run[:12]} of {run.finished.date()}"

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All evidence that there is for a change, wherever it lies: only signatures decide what counts.
+
+Read together: the store at the target's tip, the one after the merge, and a folder that was handed
+in. Keys and thresholds are the caller's policy's. Nothing slow happens for cells of which no
+statement speaks: signatures are verified of those alone that somebody asks about, which changes
+nothing, because statements of different cells never agree or contradict each other.
+"""
+
+from collections.abc import Iterable, Iterator, Set
+from datetime import date
+from pathlib import Path
+
+from fasttrack.change.change import Change
+from fasttrack.change.tree import Tree
+from fasttrack.evidence.accept import accept
+from fasttrack.evidence.coverage import CellId, Evidence
+from fasttrack.evidence.store import FOLDER, SUFFIX, Stored, read_folder, read_tree
+from fasttrack.policy.model import Trust
+
+
+def gather(change: Change, trees: Iterable[Tree], folder: str, more: Path | None) -> list[Stored]:
+    """Every statement that can be read, each envelope once.
+
+    Args:
+        change: where blobs are read.
+        trees: the trees whose stores count; those with the same files are read once.
+        folder: the configuration folder.
+        more: a directory of evidence files beside them.
+
+    Raises:
+        FactUnavailable: a tree can not be listed.
+        InputError: the directory can not be read.
+    """
+    store = f"{folder}/{FOLDER}"
+    found: dict[object, Stored] = {}
+    read: set[frozenset[tuple[str, str]]] = set()
+    for tree in trees:
+        files = frozenset(_files(tree, store))
+        if files and files not in read:
+            read.add(files)
+            for one in read_tree(tree, store, change.blob).statements:
+                found.setdefault(one.signed, one)
+    if more is not None:
+        for one in read_folder(more).statements:
+            found.setdefault(one.signed, one)
+    return list(found.values())
+
+
+def judged_evidence(
+    stored: Iterable[Stored], cells: Set[CellId], trust: Trust, day: date
+) -> Evidence:
+    """What the statements about these cells are worth; the others are left out unverified."""
+    asked = [one for one in stored if (one.statement.cell.kind, one.statement.cell.key) in cells]
+    return Evidence(accept(asked, trust, day)) if asked else Evidence()
+
+
+def _files(tree: Tree, store: str) -> Iterator[tuple[str, str]]:
+    """Path and object of every evidence file of a store."""
+    for path in tree:
+        if path.startswith(f"{store}/") and path.endswith(SUFFIX):
+            side = tree.get(path)
+            yield path, side.oid if side else ""
