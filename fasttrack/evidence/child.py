@@ -212,5 +212,8 @@ def _kill_all(child: "subprocess.Popen[bytes]", others: Set[int]) -> None:
 
 def _children() -> set[int]:
     """Processes whose parent this one is, as far as the system tells (Linux)."""
-    lists = Path("/proc/self/task").glob("*/children")
-    return {int(word) for file in lists for word in file.read_text("ascii").split()}
+    found: set[int] = set()
+    for file in Path("/proc/self/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+            found |= set(map(int, file.read_text("ascii").split()))
+    return found

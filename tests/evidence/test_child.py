@@ -2,15 +2,17 @@
 """Children that misbehave: what the collector gets of them, and what they leave behind."""
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from fasttrack.errors import InputError
-from fasttrack.evidence.child import KEPT_VARIABLES, LOG_TAIL, Outcome
+from fasttrack.evidence.child import KEPT_VARIABLES, LOG_TAIL, Outcome, _children
 from fasttrack.evidence.child_report import MAX_REPORT_BYTES
 from tests.evidence.scratch import HEAD, TEST, measured, project, run_child
 
@@ -179,11 +181,29 @@ def _interrupted_once(temporary: Path) -> object:
 
 
 def test_what_can_not_be_killed_ends_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fasttrack.evidence.child.GRACE_S", 0.05)
     monkeypatch.setattr("os.kill", lambda pid, number: None)
-    body = DAEMON.replace("time.sleep(600)", "time.sleep(3)")
-    project(tmp_path, f"{HEAD}NAME = 'pid-'\n{body}")
+    project(tmp_path, f"{HEAD}NAME = 'pid-'\n{DAEMON}")
     with pytest.raises(InputError, match="processes of a test that can not be killed; want"):
         run_child(tmp_path)
+    monkeypatch.undo()
+    for file in temporary.glob("pid-*"):
+        with suppress(ProcessLookupError):
+            os.kill(int(file.read_text("ascii")), signal.SIGKILL)
+
+
+def test_a_thread_that_ends_meanwhile_hides_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        real = Path.glob
+
+        def with_an_ended_thread(path: Path, pattern: str) -> list[Path]:
+            return [path / "0" / "children", *real(path, pattern)]
+
+        monkeypatch.setattr(Path, "glob", with_an_ended_thread)
+        assert child.pid in _children()
+    finally:
+        child.kill()
+        child.wait()
