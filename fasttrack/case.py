@@ -5,7 +5,7 @@ A rule sees no git, no clock, no environment and no working tree; what it can as
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -39,6 +39,11 @@ class Config:
     def classes(self) -> PathClasses:
         """Path classes under this policy."""
         return PathClasses(self.policy, self.folder)
+
+    def holds_evidence(self, paths: Iterable[str]) -> bool:
+        """Whether one of the paths is an evidence file."""
+        inside = (path for path in paths if path.startswith(f"{self.folder}/"))
+        return any(self.classes.is_evidence(path) for path in inside)
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,12 @@ class ManifestSet:
 
 def in_roots(manifest: Manifest, path: str) -> bool:
     """Whether `path` is one of the manifest's roots or lies under one."""
-    return any(path.startswith(r) if r.endswith("/") else path == r for r in manifest.code.roots)
+    return lies_in(manifest.code.roots, path)
+
+
+def lies_in(places: Iterable[str], path: str) -> bool:
+    """Whether `path` is one of these files, or in one of these directories, which end in `/`."""
+    return any(path.startswith(p) if p.endswith("/") else path == p for p in places)
 
 
 @dataclass(frozen=True)
@@ -171,7 +181,7 @@ class Case:
                 PathClass.MANIFESTS,
                 PathClass.EVIDENCE,
             }
-        return any(folded.startswith(r) if r.endswith("/") else folded == r for r in roots)
+        return lies_in(roots, folded)
 
 
 def text_digest(data: bytes) -> str:

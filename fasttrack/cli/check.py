@@ -6,7 +6,13 @@ from pathlib import Path
 
 import click
 
-from fasttrack.cli.options import as_of_option, repo_option
+from fasttrack.cli.options import (
+    as_of_option,
+    config_dir_option,
+    evidence_option,
+    policy_from_option,
+    repo_option,
+)
 from fasttrack.report.output import write_output
 from fasttrack.report.record import json_text, verdict_record
 from fasttrack.report.style import Style, terminal_style
@@ -18,7 +24,7 @@ from fasttrack.verdict import Request, evaluate
 @repo_option
 @click.option("--base", metavar="REF", help="Where the change starts [merge base with target].")
 @click.option("--head", metavar="REF", default="HEAD", show_default=True, help="The change.")
-@click.option("--policy-from", metavar="REF", help="Target tip to read the policy from.")
+@policy_from_option
 @click.option(
     "--policy",
     "policy_file",
@@ -31,12 +37,8 @@ from fasttrack.verdict import Request, evaluate
     help="Judge this patch file, applied to --onto.",
 )
 @click.option("--onto", metavar="REF", help="Commit that --patch applies to.")
-@click.option(
-    "--evidence",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="More evidence, beside what the repository has.",
-)
-@click.option("--config-dir", metavar="DIR", help="Folder of policy and manifests.")
+@evidence_option
+@config_dir_option
 @click.option("--labelled", is_flag=True, help="The change carries the fast-track label.")
 @as_of_option
 @click.option(

@@ -37,6 +37,14 @@ repo_option = click.option(
 as_of_option = click.option(
     "--as-of", type=UtcDay(), default=today, help="UTC day to judge at [today]."
 )
+policy_from_option = click.option(
+    "--policy-from", metavar="REF", help="Target tip to read the policy from."
+)
+evidence_option = click.option(
+    "--evidence",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="More evidence, beside what the repository has.",
+)
 config_dir_option = click.option(
     "--config-dir", metavar="DIR", help="Folder of policy and manifests."
 )

@@ -3,7 +3,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from fasttrack.case import Case
 from fasttrack.config import judged_or_head
@@ -37,7 +36,7 @@ def answered(
     except FactUnavailable as reason:
         unknown[f"evidence: {reason}"] = None
         stored = []
-    cells = {(one.cell.kind, one.cell.key) for mine in owed.values() for one in mine}
+    cells = {one.cell.id for mine in owed.values() for one in mine}
     evidence = judged_evidence(stored, cells, case.policy.trust, case.as_of)
     for path, mine in owed.items():
         yield from _of_manifest(case, path, mine, evidence, unknown)
@@ -48,11 +47,10 @@ def _of_manifest(
 ) -> Iterator[Owed]:
     manifest = case.head.valid[path]
     graph = InputGraph(case.change, judged_or_head(case.change), manifest, case.config)
-    inputs_of = lru_cache(graph.unit_inputs)
     terms = Terms(case.policy, manifest, case.as_of)
     for one in owed:
         try:
-            yield replace(one, answer=evidence.answer(one.cell, terms, inputs_of))
+            yield replace(one, answer=evidence.answer(one.cell, terms, graph.unit_inputs))
         except FactUnavailable as reason:
             unknown[f"{path}: inputs of {unit_of(one.cell)}: {reason}"] = None
             yield one

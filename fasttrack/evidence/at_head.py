@@ -53,8 +53,7 @@ def effective_at_head(
     if revision is None:
         return AtHead("", {})
     with revision, needed("the evidence of HEAD"):
-        inside = (path for path in revision.base if path.startswith(config.folder))
-        if not any(config.classes.is_evidence(path) for path in inside):
+        if not config.holds_evidence(revision.base):
             return AtHead(revision.head_tree, {})
         from fasttrack.evidence.effective import effective_tiers  # noqa: PLC0415
 

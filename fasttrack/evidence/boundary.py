@@ -12,10 +12,8 @@ without being listed makes a statement incomplete.
 import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from pathlib import PurePosixPath
 
-from fasttrack.evidence.closure import plain
-from fasttrack.evidence.named import Named, modules_of, packages_of
+from fasttrack.evidence.named import Named, files_named
 
 _INIT = "__init__.py"
 
@@ -34,29 +32,22 @@ class Outside:
 
     def named_by(self, path: str, named: Named) -> Iterator[tuple[str, str]]:
         """Files that the source at `path` needs, each with how: `imported by`, for instance."""
-        for found in named.imports:
-            for module in modules_of(path, found):
-                yield from ((other, "imported by") for other in self._module(module))
-        for name in named.included:
-            yield from ((other, "included by") for other in self._included(path, name))
-        for init in packages_of(path):
-            if init in self._paths:
-                yield init, "package of"
+        return files_named(path, named, self)
 
-    def _module(self, parts: tuple[str, ...]) -> Iterator[str]:
+    def holds(self, path: str) -> bool:
+        """See `Index`."""
+        return path in self._paths
+
+    def module(self, parts: tuple[str, ...]) -> Iterator[str]:
+        """See `Index`: below a folder that is no package."""
         stem = "/".join(parts)
         for tail in (f"{stem}.py", f"{stem}/{_INIT}"):
-            for path in self._ending(tail):
+            for path in self.ending(tail):
                 if path == tail or path.removesuffix(f"/{tail}") not in self._packages:
                     yield path
 
-    def _included(self, path: str, name: str) -> Iterator[str]:
-        near = plain(f"{PurePosixPath(path).parent}/{name}")
-        if near in self._paths:
-            yield near
-        yield from self._ending(plain(name))
-
-    def _ending(self, tail: str) -> Iterator[str]:
+    def ending(self, tail: str) -> Iterator[str]:
+        """See `Index`."""
         for path in self._by_name.get(_last_name(tail), ()):
             if path == tail or path.endswith(f"/{tail}"):
                 yield path

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fasttrack.errors import InputError, Problem
+from fasttrack.evidence.on_disk import sync_folder
 from fasttrack.evidence.statement import MAX_BYTES, Statement, read_statement
-from fasttrack.vocabulary import Kind
+from fasttrack.manifest.cells import CellId
 
 SUFFIX = ".jsonl"
 MAX_PROBLEMS = 100
@@ -102,7 +103,7 @@ def statements(directory: Path) -> Contents:
     return Contents(tuple(entries), tuple(problems))
 
 
-def cells_done(directory: Path, plan: str) -> frozenset[tuple[Kind, str]]:
+def cells_done(directory: Path, plan: str) -> frozenset[CellId]:
     """Kind and key of the cells of a plan that the bundle has a statement of, whatever it says.
 
     A failure counts as done: running a cell until it passes would hide what it showed before.
@@ -117,7 +118,7 @@ def cells_done(directory: Path, plan: str) -> frozenset[tuple[Kind, str]]:
     if not directory.exists():
         return frozenset()
     read = (entry.statement for entry in statements(directory).entries)
-    return frozenset((s.cell.kind, s.cell.key) for s in read if s.predicate.run.plan == plan)
+    return frozenset(s.cell.id for s in read if s.predicate.run.plan == plan)
 
 
 def _append(path: Path, data: bytes) -> None:
@@ -147,16 +148,8 @@ def _locked(path: Path) -> Iterator[int]:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if new:
-            _sync_directory(path.parent)
+            sync_folder(path.parent)
         yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -9,13 +9,12 @@ too many dependencies cost a test run, one too few would let stale evidence stan
 nobody can tell what it loads depends on everything.
 """
 
-import posixpath
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from fasttrack.errors import FactUnavailable
-from fasttrack.evidence.named import Named, modules_of, names_in, packages_of
+from fasttrack.evidence.named import Named, files_named, names_in, plain
 
 
 class Closure:
@@ -79,14 +78,7 @@ class Closure:
         if named is None:
             yield from ((other, "perhaps loaded by") for other in self._paths)
             return
-        for found in named.imports:
-            for module in modules_of(path, found):
-                yield from ((other, "imported by") for other in self._module(module))
-        for name in named.included:
-            yield from ((other, "included by") for other in self._included(path, name))
-        for init in packages_of(path):
-            if init in self._paths:
-                yield init, "package of"
+        yield from files_named(path, named, self)
         for name in named.quoted:
             yield from ((other, "named in") for other in self._quoted(path, name))
 
@@ -94,31 +86,26 @@ class Closure:
         """What a string may name: a file by the end of its path, or a module."""
         parts = tuple(filter(None, name.split(".")))
         if "." in name:
-            yield from self._by_suffix.get(plain(name), ())
+            yield from self.ending(plain(name))
             if len(parts) > 1:
-                yield from self._module(parts)
+                yield from self.module(parts)
         if path.endswith("/__init__.py"):
-            yield from self._module((*PurePosixPath(path).parent.parts, *parts))
+            yield from self.module((*PurePosixPath(path).parent.parts, *parts))
 
-    def _module(self, parts: tuple[str, ...]) -> Iterator[str]:
+    def holds(self, path: str) -> bool:
+        """See `Index`."""
+        return path in self._paths
+
+    def module(self, parts: tuple[str, ...]) -> Iterator[str]:
+        """See `Index`: wherever it is."""
         if parts:
             stem = "/".join(parts)
-            yield from self._by_suffix.get(f"{stem}.py", ())
-            yield from self._by_suffix.get(f"{stem}/__init__.py", ())
+            yield from self.ending(f"{stem}.py")
+            yield from self.ending(f"{stem}/__init__.py")
 
-    def _included(self, path: str, name: str) -> Iterator[str]:
-        near = plain(f"{PurePosixPath(path).parent}/{name}")
-        if near in self._paths:
-            yield near
-        yield from self._by_suffix.get(plain(name), ())
-
-
-def plain(path: str) -> str:
-    """A relative path without `.` and `..`; those at its start are left out."""
-    found = posixpath.normpath(path)
-    while found.startswith("../"):
-        found = found.removeprefix("../")
-    return found
+    def ending(self, tail: str) -> Iterable[str]:
+        """See `Index`."""
+        return self._by_suffix.get(tail, ())
 
 
 def _suffixes(paths: Iterable[str]) -> Mapping[str, tuple[str, ...]]:

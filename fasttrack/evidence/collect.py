@@ -8,6 +8,7 @@ run and gains nothing. What a child reports about itself is believed: that is wh
 """
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -117,7 +118,7 @@ class Collector:
         mine = [(cell, self._elsewhere(cell)) for cell in self._settings.shard.of(self._plan.cells)]
         here = [cell for cell, reason in mine if not reason]
         done = cells_done(self._settings.out, self._plan.id)
-        todo = [cell for cell in here if (cell.kind, cell.cell().key) not in done]
+        todo = [cell for cell in here if cell.cell().id not in done]
         numbered = enumerate(todo, start=1)
         for _, cells in groupby(numbered, key=lambda one: one[1].unit):
             with TemporaryDirectory(
@@ -132,7 +133,7 @@ class Collector:
             passed=len(here) - failed,
             failed=failed,
             resumed=len(here) - len(todo),
-            elsewhere=_counted([reason for _, reason in mine if reason]),
+            elsewhere=Counter(reason for _, reason in mine if reason),
         )
 
     def _elsewhere(self, cell: PlannedCell) -> str:
@@ -166,15 +167,11 @@ class Collector:
     def _failed(self, cells: Sequence[PlannedCell]) -> int:
         """Cells that some run did not show: a later pass does not hide what failed before."""
         failed = {
-            (entry.statement.cell.kind, entry.statement.cell.key)
+            entry.statement.cell.id
             for entry in (statements(self._settings.out).entries if cells else ())
             if entry.statement.predicate.run.plan == self._plan.id and entry.statement.problems()
         }
-        return sum((cell.kind, cell.cell().key) in failed for cell in cells)
-
-
-def _counted(reasons: Sequence[str]) -> Mapping[str, int]:
-    return {reason: reasons.count(reason) for reason in dict.fromkeys(reasons)}
+        return sum(cell.cell().id in failed for cell in cells)
 
 
 def _now() -> datetime:

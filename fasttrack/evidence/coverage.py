@@ -27,7 +27,7 @@ from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.status import MISSING, Answer, Status
 from fasttrack.evidence.subject import unit_of
 from fasttrack.evidence.trust import DEFAULT_THRESHOLD, Judged, Reason
-from fasttrack.manifest.cells import Cell
+from fasttrack.manifest.cells import Cell, CellId
 from fasttrack.manifest.model import Manifest
 from fasttrack.policy.model import Policy
 from fasttrack.vocabulary import Kind
@@ -36,8 +36,6 @@ GRACE_DAYS = 14
 """Days after a run for which a changed boundary does not matter, where the policy says so."""
 
 
-CellId = tuple[Kind, str]
-"""Kind and key: what two regions share, and what statements are looked up by."""
 InputsOf = Callable[[str], UnitInputs]
 """A unit's inputs in the judged tree; may raise FactUnavailable."""
 Covered = Callable[[Cell, UnitInputs], bool]
@@ -66,7 +64,7 @@ class Evidence:
         """Takes them; none covers nothing."""
         self._by_cell: Mapping[CellId, list[Judged]] = defaultdict(list)
         for one in judged:
-            self._by_cell[one.statement.cell.kind, one.statement.cell.key].append(one)
+            self._by_cell[one.statement.cell.id].append(one)
 
     def answer(self, cell: Cell, terms: Terms, inputs_of: InputsOf) -> Answer:
         """The best that the statements say of a cell.
@@ -79,7 +77,7 @@ class Evidence:
         Raises:
             FactUnavailable: whatever `inputs_of` raises.
         """
-        about = self._by_cell.get((cell.kind, cell.key), [])
+        about = self._by_cell.get(cell.id, [])
         known = [one for one in about if one.statement.predicate.inputs.unit == unit_of(cell)]
         if not known:
             return _wrong_unit(about[0].statement, cell) if about else MISSING

@@ -9,7 +9,6 @@ cannot be listed or judged is not covered. Evidence beyond the claim raises noth
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
-from functools import lru_cache
 
 from fasttrack.case import Config
 from fasttrack.change.change import Change
@@ -65,13 +64,12 @@ def _lacking(
         except (TooManyPoints, FactUnavailable):
             yield "", kind
     cells = [cell for found in listed for cell in found]
-    asked = {(cell.kind, cell.key) for cell in cells}
+    asked = {cell.id for cell in cells}
     evidence = judged_evidence(stored, asked, policy.trust, terms.day)
     graph = InputGraph(revision, revision.base, manifest, config)
-    inputs_of = lru_cache(graph.unit_inputs)
     for cell in cells:
         try:
-            covered = evidence.answer(cell, terms, inputs_of).covers
+            covered = evidence.answer(cell, terms, graph.unit_inputs).covers
         except FactUnavailable:
             covered = False
         if not covered:

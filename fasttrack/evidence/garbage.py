@@ -17,11 +17,10 @@ from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.store import Stored
 from fasttrack.evidence.subject import unit_of
 from fasttrack.evidence.trust import Judged, Reason
-from fasttrack.manifest.cells import Cell
+from fasttrack.manifest.cells import Cell, CellId
 from fasttrack.policy.model import Trust
-from fasttrack.vocabulary import Kind
 
-Wanted = Mapping[tuple[Kind, str], tuple[tuple[str, str], ...]]
+Wanted = Mapping[CellId, tuple[tuple[str, str], ...]]
 """Kind and key of the cells that a scope can owe, to the files and tests that they are about."""
 MAY_COUNT_LATER = frozenset({Reason.KEY_NOT_YET_VALID, Reason.FROM_THE_FUTURE})
 
@@ -49,11 +48,11 @@ def wanted_by(
     Args:
         owed: of every manifest the cells that it can owe, and the inputs of its units.
     """
-    found: dict[tuple[Kind, str], set[tuple[str, str]]] = defaultdict(set)
+    found: dict[CellId, set[tuple[str, str]]] = defaultdict(set)
     for cells, inputs_of in owed:
         for cell in cells:
             inputs = inputs_of(unit_of(cell))
-            found[cell.kind, cell.key].add((inputs.digest, inputs.tests_digest))
+            found[cell.id].add((inputs.digest, inputs.tests_digest))
     return {key: tuple(sorted(digests)) for key, digests in found.items()}
 
 
@@ -91,7 +90,7 @@ def _useless(judged: Judged, wanted: Wanted) -> str:
         later = any(refusal.reason in MAY_COUNT_LATER for refusal in judged.refusals)
         return "" if later else judged.refusals[0].text
     cell, inputs = judged.statement.cell, judged.statement.predicate.inputs
-    current = wanted.get((cell.kind, cell.key))
+    current = wanted.get(cell.id)
     if current is None:
         return f"no manifest has such a {cell.kind.value} cell any more"
     if inputs.digest not in {digest for digest, _ in current}:

@@ -14,8 +14,9 @@ from pathlib import Path
 from fasttrack.change.change import Change
 from fasttrack.change.tree import Tree
 from fasttrack.evidence.accept import accept
-from fasttrack.evidence.coverage import CellId, Evidence
+from fasttrack.evidence.coverage import Evidence
 from fasttrack.evidence.store import FOLDER, SUFFIX, Stored, read_folder, read_tree
+from fasttrack.manifest.cells import CellId
 from fasttrack.policy.model import Trust
 
 
@@ -51,7 +52,7 @@ def judged_evidence(
     stored: Iterable[Stored], cells: Set[CellId], trust: Trust, day: date
 ) -> Evidence:
     """What the statements about these cells are worth; the others are left out unverified."""
-    asked = [one for one in stored if (one.statement.cell.kind, one.statement.cell.key) in cells]
+    asked = [one for one in stored if one.statement.cell.id in cells]
     return Evidence(accept(asked, trust, day)) if asked else Evidence()
 
 

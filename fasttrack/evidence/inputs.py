@@ -21,6 +21,7 @@ from pathlib import PurePosixPath
 from fasttrack.case import Config, in_roots
 from fasttrack.change.change import Change
 from fasttrack.change.tree import Side, Tree, path_bytes
+from fasttrack.config import needed
 from fasttrack.errors import FactUnavailable, InputError
 from fasttrack.evidence.boundary import Outside
 from fasttrack.evidence.closure import Closure
@@ -82,6 +83,7 @@ class InputGraph:
         self._tree = tree
         self._manifest = manifest
         self._config = config
+        self._found_inputs: dict[str, UnitInputs] = {}
         self._sha256: dict[str, str] = {}
         self._matches: dict[str, tuple[str, ...]] = {}
 
@@ -91,7 +93,7 @@ class InputGraph:
         return (*(unit.id for unit in self._manifest.units), PATH_UNIT, GATE_UNIT)
 
     def unit_inputs(self, unit: str) -> UnitInputs:
-        """The inputs of one unit.
+        """The inputs of one unit, found when they are first asked for.
 
         Raises:
             InputError: no such unit.
@@ -100,6 +102,16 @@ class InputGraph:
         """
         if unit not in self.units:
             raise InputError.one("UNIT", repr(unit), f"one of {', '.join(self.units)}")
+        if unit not in self._found_inputs:
+            self._found_inputs[unit] = self._find_inputs(unit)
+        return self._found_inputs[unit]
+
+    def required_inputs(self, unit: str) -> UnitInputs:
+        """The same, where nothing can go on without: what can not be told is an InputError."""
+        with needed(f"unit {unit}"):
+            return self.unit_inputs(unit)
+
+    def _find_inputs(self, unit: str) -> UnitInputs:
         # (1) Its own files, and what they import inside the roots.
         own = self._own_files(unit)
         files = own | self._roots.reasons(own)

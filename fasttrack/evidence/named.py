@@ -5,10 +5,12 @@ Python: imports at module level and inside functions, not those under `TYPE_CHEC
 CUDA: `#include`. Of a source in another language nobody can tell what it loads.
 """
 
+import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Protocol
 
 from fasttrack.change.imports import Import, imports_of
 from fasttrack.errors import FactUnavailable
@@ -96,6 +98,49 @@ def packages_of(path: str) -> Iterator[str]:
             init = (parent / "__init__.py").as_posix()
             if init != path:
                 yield init
+
+
+class Index(Protocol):
+    """Where names are looked up; what bears a module's name differs from set to set."""
+
+    def holds(self, path: str) -> bool:
+        """Whether there is a file of exactly this path."""
+
+    def module(self, parts: tuple[str, ...]) -> Iterator[str]:
+        """Files that a module may be."""
+
+    def ending(self, tail: str) -> Iterable[str]:
+        """Files whose paths end so, in whole segments."""
+
+
+def files_named(path: str, named: Named, index: Index) -> Iterator[tuple[str, str]]:
+    """Files that the source at `path` needs by its names, each with how: `imported by`, ...
+
+    Words in quotes are left out: what they may name is for the caller to say.
+    """
+    for found in named.imports:
+        for parts in modules_of(path, found):
+            yield from ((other, "imported by") for other in index.module(parts))
+    for name in named.included:
+        yield from ((other, "included by") for other in _headers(path, name, index))
+    for init in packages_of(path):
+        if index.holds(init):
+            yield init, "package of"
+
+
+def _headers(path: str, name: str, index: Index) -> Iterator[str]:
+    near = plain(f"{PurePosixPath(path).parent}/{name}")
+    if index.holds(near):
+        yield near
+    yield from index.ending(plain(name))
+
+
+def plain(path: str) -> str:
+    """A relative path without `.` and `..`; those at its start are left out."""
+    found = posixpath.normpath(path)
+    while found.startswith("../"):
+        found = found.removeprefix("../")
+    return found
 
 
 def _includes(text: str) -> tuple[str, ...]:

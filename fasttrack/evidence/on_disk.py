@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a file in a directory is the one that git has, told without git.
+"""Files on disk: whether one is what git has, told without git; and names that last.
 
 What is compared is what git records: the raw bytes, and of the mode the owner's executable bit.
 """
@@ -50,3 +50,12 @@ def _content_difference(file: BufferedReader, mode: str | None, sha256: str) -> 
     if mode is not None and executable != bool(int(mode, 8) & stat.S_IXUSR):
         return "an executable file" if executable else "a file that is not executable"
     return ""
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a directory durable; what they name is synced apart."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -9,6 +9,7 @@ Narrowing owes nothing. What evidence says of an owed cell is for `fasttrack.evi
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from fasttrack.case import Case
 from fasttrack.change.change import Change
@@ -22,6 +23,7 @@ from fasttrack.manifest.model import Manifest, Region
 from fasttrack.manifest.points import Cell, TooManyPoints, witness_points
 from fasttrack.manifest.region import covered_by
 from fasttrack.manifest.variants import VariantTable, load_variant_table
+from fasttrack.policy.model import Policy
 from fasttrack.vocabulary import Kind, Tier
 
 
@@ -83,10 +85,22 @@ def _may_have_evidence(case: Case) -> bool:
     """Whether evidence was handed in, or a file of its class is in the target or the change."""
     if case.evidence is not None:
         return True
-    is_evidence, folder = case.config.classes.is_evidence, f"{case.config.folder}/"
     brought = (entry.path for entry in case.change.entries)
-    inside = (p for paths in (brought, case.change.base) for p in paths if p.startswith(folder))
-    return any(is_evidence(path) for path in inside)
+    return case.config.holds_evidence(chain(brought, case.change.base))
+
+
+def kinds_owed(
+    policy: Policy, manifest: Manifest, tier: Tier | None = None
+) -> Mapping[str, frozenset[Kind]]:
+    """Region to the kinds that it owes; what no region has, such as claims, owes them all.
+
+    Args:
+        policy: says what a tier owes.
+        manifest: whose regions.
+        tier: the tier to reach; None for the one that each region claims.
+    """
+    owing = {r.id: frozenset(policy.tiers.get(tier or r.tier, ())) for r in manifest.scope}
+    return {**owing, "": frozenset().union(*owing.values())}
 
 
 def variant_tables(change: Change, manifest: Manifest, tree: Tree) -> Mapping[str, VariantTable]:
@@ -117,13 +131,13 @@ def _owed(case: Case, path: str, manifest: Manifest, unknown: dict[str, None]) -
         return
     # Cells of the target branch that can not be listed excuse none of the change's.
     known = _cells(case, base, case.change.base, {}) if base else ()
-    before = {(c.kind, c.key) for c in known}
+    before = {cell.id for cell in known}
     missed: dict[str, None] = {}
     for cell in _cells(case, manifest, judged_or_head(case.change), missed):
         if (unit := unit_of(cell)) in units:
             yield Owed(manifest.name, cell, units[unit])
         # Cells of no region, such as a claim's, belong to whatever the manifest now asks for.
-        elif cell.region in {*fresh, ""} and (cell.kind, cell.key) not in before:
+        elif cell.region in {*fresh, ""} and cell.id not in before:
             yield Owed(manifest.name, cell, f"{path} widens the scope")
     unknown |= {f"{path}: {reason}": None for reason in missed}
 
@@ -141,8 +155,7 @@ def _is_wider(region: Region, base: Manifest | None) -> bool:
 
 def _cells(case: Case, manifest: Manifest, tree: Tree, missed: dict[str, None]) -> Iterator[Cell]:
     """Witness cells of the kinds that each region's tier owes; `missed` gets what hides others."""
-    owing = {r.id: set(case.policy.tiers.get(r.tier, ())) for r in manifest.scope}
-    owing[""] = set().union(*owing.values())
+    owing = kinds_owed(case.policy, manifest)
     tables = variant_tables(case.change, manifest, tree)
     for kind in Kind:
         if kind not in owing[""]:

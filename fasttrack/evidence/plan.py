@@ -266,7 +266,7 @@ def _unit_problems(plan: Plan) -> Iterator[str]:
 
 
 def _cell_problems(plan: Plan) -> Iterator[str]:
-    if repeated := _repeated([(c.kind, c.cell().key) for c in plan.cells]):
+    if repeated := _repeated([cell.cell().id for cell in plan.cells]):
         yield f"the {repeated[0].value} cell {repeated[1]} twice"
     tests = {unit.unit: {file.path for file in unit.tests} for unit in plan.units}
     for number, cell in enumerate(plan.cells):

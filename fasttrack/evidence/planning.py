@@ -22,6 +22,7 @@ from fasttrack.evidence.coverage import Covered
 from fasttrack.evidence.digest import InputFile
 from fasttrack.evidence.floors import floors_in_force
 from fasttrack.evidence.inputs import InputGraph, UnitInputs
+from fasttrack.evidence.owed import kinds_owed
 from fasttrack.evidence.plan import MAX_BYTES, MAX_SEEDS, SEEDED, Plan, parse_plan, text_of
 from fasttrack.evidence.subject import unit_of
 from fasttrack.globs import matches
@@ -29,7 +30,7 @@ from fasttrack.manifest.cost import MAX_CELLS
 from fasttrack.manifest.model import Manifest
 from fasttrack.manifest.points import Cell, TooManyPoints, cost_by_axis, witness_points
 from fasttrack.manifest.variants import VariantTable, load_variant_table
-from fasttrack.vocabulary import Kind, Tier
+from fasttrack.vocabulary import Kind
 
 SETTINGS = ("pyproject.toml", "pytest.ini", "pytest.toml", "setup.cfg", "tox.ini")
 """Files that pytest reads for its own sake."""
@@ -81,13 +82,13 @@ class Planner:
         """
         regions = [region.id for region in self.manifest.scope]
         choice.require_known(self._graph.units, regions, self._config.policy.hardware)
-        owing = self._owing(choice.tier)
-        found: dict[tuple[Kind, str], Cell] = {}
+        owing = kinds_owed(self._config.policy, self.manifest, choice.tier)
+        found: dict[object, Cell] = {}
         for kind in Kind:
             if kind in owing[""]:
                 for cell in self._witnesses(kind):
                     if kind in owing[cell.region] and choice.admits(cell):
-                        found.setdefault((kind, cell.key), cell)
+                        found.setdefault(cell.id, cell)
         return tuple(found.values())
 
     def make(self, owed: Sequence[Cell], covered: Covered, created: datetime) -> Planned:
@@ -119,12 +120,6 @@ class Planner:
             raise self._too_large(missing, f"a plan of {len(raw):,} bytes")
         # Read as it will be read: what does not fit the format fails here, not where it is run.
         return Planned(parse_plan(raw, "the plan"), done)
-
-    def _owing(self, tier: Tier | None) -> Mapping[str, frozenset[Kind]]:
-        """Region to the kinds that it owes; what no region has, such as claims, owes them all."""
-        tiers = self._config.policy.tiers
-        owing = {r.id: frozenset(tiers.get(tier or r.tier, ())) for r in self.manifest.scope}
-        return {**owing, "": frozenset().union(*owing.values())}
 
     def _witnesses(self, kind: Kind) -> tuple[Cell, ...]:
         try:

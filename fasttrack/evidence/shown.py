@@ -8,6 +8,7 @@ A child without a report has failed, and the statement says why.
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
 
+from fasttrack.case import lies_in
 from fasttrack.evidence.child import Outcome
 from fasttrack.evidence.child_report import ChildReport
 from fasttrack.evidence.plan import SEEDED, Plan, PlannedCell, PlannedUnit
@@ -140,17 +141,12 @@ def _undeclared(plan: Plan, unit: PlannedUnit, report: ChildReport) -> Set[str]:
     declared = {file.path for file in (*unit.files, *unit.tests)}
     declared |= {file.path for file in unit.boundary}
     imported = {path for path in report.imported if _binds(plan.roots, path)}
-    opened = {path for path in report.opened if not _listed(plan.unbound, path)}
+    opened = {path for path in report.opened if not lies_in(plan.unbound, path)}
     return (imported | opened) - declared
 
 
 def _binds(roots: Sequence[str], path: str) -> bool:
-    return _listed(roots, path) or path.rpartition("/")[2] == "conftest.py"
-
-
-def _listed(places: Sequence[str], path: str) -> bool:
-    """Whether it is one of these files, or in one of these directories, which end in `/`."""
-    return any(path.startswith(p) if p.endswith("/") else path == p for p in places)
+    return lies_in(roots, path) or path.rpartition("/")[2] == "conftest.py"
 
 
 def _toolchain(report: ChildReport | None, packages: Sequence[str]) -> Toolchain:

@@ -20,7 +20,7 @@ from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
 from fasttrack.evidence.predicates.stress_v1 import StressV1
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.subject import ANYWHERE, hardware_of
-from fasttrack.vocabulary import Kind
+from fasttrack.manifest.cells import CellId
 
 if TYPE_CHECKING:
     from securesystemslib.signer import Signer
@@ -45,7 +45,7 @@ def signed_bundle(
     """
     if not entries:
         raise InputError.one("bundle", "no statements", "what `evidence collect` writes")
-    planned = {(cell.kind, cell.cell().key): cell for cell in plan.cells}
+    planned = {cell.cell().id: cell for cell in plan.cells}
     problems = [*_twice(entries), *(p for e in entries for p in _against(e, plan, planned))]
     problems += _derived_again(plan, inputs_of)
     if problems:
@@ -60,9 +60,7 @@ def _twice(entries: Sequence[Entry]) -> Iterator[Problem]:
             yield Problem(f"run {run}", f"{times} statements of {cell.key}", "one for each cell")
 
 
-def _against(
-    entry: Entry, plan: Plan, planned: Mapping[tuple[Kind, str], PlannedCell]
-) -> Iterator[Problem]:
+def _against(entry: Entry, plan: Plan, planned: Mapping[CellId, PlannedCell]) -> Iterator[Problem]:
     """What a statement has other than the plan."""
     statement = entry.statement
     run, cell = statement.predicate.run, statement.cell
@@ -70,7 +68,7 @@ def _against(
         saw = f"a statement of plan {run.plan} at {run.commit[:12]}"
         yield Problem(entry.where, saw, f"plan {plan.id} at {plan.commit[:12]}")
         return
-    wanted = planned.get((cell.kind, cell.key))
+    wanted = planned.get(cell.id)
     if wanted is None:
         yield Problem(entry.where, f"the {cell.kind.value} cell {cell.key}", "a cell of the plan")
         return

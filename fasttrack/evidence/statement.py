@@ -142,9 +142,9 @@ def read_json(raw: bytes, source: str, limit: int = MAX_BYTES) -> dict[str, Any]
     try:
         data = json.loads(
             raw.decode("utf-8"),
-            object_pairs_hook=_once,
+            object_pairs_hook=once,
             parse_float=_finite,
-            parse_constant=_no_constant,
+            parse_constant=no_constant,
         )
     except (ValueError, RecursionError) as error:
         raise InputError.one(source, str(error) or "nesting", "JSON") from error
@@ -164,14 +164,19 @@ def validated(model: type[Model], raw: bytes, source: str) -> Model:
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
-        problems = [
-            Problem(f"{source}: {_path(e['loc'])}", repr(e["input"])[:_SHOWN], e["msg"])
-            for e in error.errors(include_url=False)[:MAX_PROBLEMS]
-        ]
-        raise InputError(problems) from error
+        raise InputError(problems_of(error, source)) from error
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def problems_of(error: ValidationError, source: str) -> list[Problem]:
+    """The first `MAX_PROBLEMS` things that a model has against its data."""
+    return [
+        Problem(f"{source}: {_path(e['loc'])}", repr(e["input"])[:_SHOWN], e["msg"])
+        for e in error.errors(include_url=False)[:MAX_PROBLEMS]
+    ]
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For `json.loads`: an object in which no key is there twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key is there twice")
@@ -185,7 +190,8 @@ def _finite(text: str) -> float:
     return number
 
 
-def _no_constant(name: str) -> float:
+def no_constant(name: str) -> float:
+    """For `json.loads`: refuses NaN and infinities, which other readers of JSON do not know."""
     raise ValueError(f"{name} is no JSON number")
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from fasttrack.change.tree import Side, Tree
 from fasttrack.errors import FactUnavailable, InputError, Problem
 from fasttrack.evidence.dsse import MAX_BYTES, Signed, read_envelope
+from fasttrack.evidence.on_disk import sync_folder
 from fasttrack.evidence.statement import Statement, read_statement
 
 FOLDER = "evidence"
@@ -286,13 +287,5 @@ def _write_file(folder: Path, content: bytes) -> Path:
         with suppress(FileNotFoundError):
             os.unlink(beside)  # noqa: PTH108
         raise
-    _sync(folder)
+    sync_folder(folder)
     return path
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

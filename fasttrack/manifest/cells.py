@@ -9,6 +9,8 @@ from types import MappingProxyType
 from fasttrack.vocabulary import Kind
 
 Value = str | int
+CellId = tuple[Kind, str]
+"""Kind and key of a cell."""
 
 
 @dataclass(frozen=True, order=True)
@@ -29,6 +31,11 @@ class Cell:
     region: str
     key: str
     values: Mapping[str, Value] = field(compare=False)
+
+    @property
+    def id(self) -> "CellId":
+        """What two regions may share, and what statements are looked up by."""
+        return self.kind, self.key
 
 
 def cell(kind: Kind, region: str, values: Mapping[str, Value]) -> Cell:

@@ -3,7 +3,6 @@
 
 from collections.abc import Callable, Iterator
 from datetime import date
-from functools import lru_cache
 from pathlib import Path
 
 import click
@@ -12,7 +11,7 @@ from fasttrack.case import Config
 from fasttrack.change.change import Change
 from fasttrack.change.read import read_revision
 from fasttrack.cli.options import as_of_option, config_dir_option, repo_option
-from fasttrack.config import needed, read_base_manifests, read_config
+from fasttrack.config import read_base_manifests, read_config
 from fasttrack.evidence.choice import Choice
 from fasttrack.evidence.inputs import InputGraph, UnitInputs
 from fasttrack.evidence.planning import Planner
@@ -64,11 +63,4 @@ def _owing(revision: Change, config: Config) -> Iterator[Owing]:
     everything = Choice(tier=max(Tier, key=lambda tier: tier.rank))
     for manifest in read_base_manifests(revision, config).valid.values():
         cells = Planner(revision, config, manifest.name).owed(everything)
-        graph = InputGraph(revision, revision.base, manifest, config)
-
-        @lru_cache
-        def inputs_of(unit: str, graph: InputGraph = graph) -> UnitInputs:
-            with needed(f"unit {unit}"):
-                return graph.unit_inputs(unit)
-
-        yield cells, inputs_of
+        yield cells, InputGraph(revision, revision.base, manifest, config).required_inputs

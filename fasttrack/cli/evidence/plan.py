@@ -7,7 +7,13 @@ from pathlib import Path
 import click
 
 from fasttrack.change.read import read_change, read_revision
-from fasttrack.cli.options import config_dir_option, manifest_option, repo_option
+from fasttrack.cli.options import (
+    config_dir_option,
+    evidence_option,
+    manifest_option,
+    policy_from_option,
+    repo_option,
+)
 from fasttrack.config import needed, read_config
 from fasttrack.evidence.choice import Choice
 from fasttrack.evidence.coverage import Terms, covered_by
@@ -31,18 +37,14 @@ SNIPPETS = {
 @config_dir_option
 @manifest_option
 @click.option("--head", metavar="REF", default="HEAD", show_default=True, help="What to measure.")
-@click.option("--policy-from", metavar="REF", help="Target tip to read the policy from.")
+@policy_from_option
 @click.option(
     "--policy",
     "policy_file",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Plan under this policy file instead.",
 )
-@click.option(
-    "--evidence",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="More evidence, beside what the repository has.",
-)
+@evidence_option
 @click.option(
     "--tier",
     type=click.Choice([t.value for t in Tier]),
@@ -121,7 +123,7 @@ def command(
             owed = planner.owed(choice)
             with needed(f"the evidence of {config.folder}"):
                 stored = gather(change, (change.base, revision.base), config.folder, evidence)
-            cells = {(cell.kind, cell.key) for cell in owed}
+            cells = {cell.id for cell in owed}
             judged = judged_evidence(stored, cells, config.policy.trust, now.date())
             terms = Terms(config.policy, planner.manifest, now.date())
             planned = planner.make(owed, covered_by(judged, terms), now)

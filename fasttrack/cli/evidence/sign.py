@@ -3,14 +3,18 @@
 
 from collections.abc import Sequence
 from datetime import date
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from fasttrack.case import Config
-from fasttrack.cli.options import as_of_option, config_dir_option, repo_option
+from fasttrack.cli.options import (
+    as_of_option,
+    config_dir_option,
+    policy_from_option,
+    repo_option,
+)
 from fasttrack.errors import InputError
 from fasttrack.policy.model import Trust
 from fasttrack.report.output import write_output
@@ -49,7 +53,7 @@ if TYPE_CHECKING:
     help="Private key.",
 )
 @click.option("--key-id", metavar="ID", required=True, help="Its id in the policy.")
-@click.option("--policy-from", metavar="REF", help="Target tip to read the policy from.")
+@policy_from_option
 @as_of_option
 @click.option(
     "--out",
@@ -112,9 +116,9 @@ def _signed(
     repo: Path, config: Config, bundle: Path, plan: "Plan", signer: "Signer"
 ) -> list[bytes]:
     from fasttrack.change.read import read_revision
-    from fasttrack.config import needed, read_base_manifests
+    from fasttrack.config import read_base_manifests
     from fasttrack.evidence.bundle import statements
-    from fasttrack.evidence.inputs import InputGraph, UnitInputs
+    from fasttrack.evidence.inputs import InputGraph
     from fasttrack.evidence.signing import signed_bundle
 
     contents = statements(bundle)
@@ -123,13 +127,7 @@ def _signed(
     with read_revision(repo, plan.commit) as revision:
         manifest = read_base_manifests(revision, config).named(plan.manifest.name)
         graph = InputGraph(revision, revision.base, manifest, config)
-
-        @lru_cache
-        def inputs_of(unit: str) -> UnitInputs:
-            with needed(f"unit {unit}"):
-                return graph.unit_inputs(unit)
-
-        return signed_bundle(contents.entries, plan, inputs_of, signer)
+        return signed_bundle(contents.entries, plan, graph.required_inputs, signer)
 
 
 def _counting(files: Sequence[Path], trust: Trust, day: date) -> int:

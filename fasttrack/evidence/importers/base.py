@@ -27,10 +27,10 @@ from fasttrack.evidence.predicates.common import (
     Toolchain,
     Word,
 )
-from fasttrack.evidence.statement import Statement, read_statement
+from fasttrack.evidence.statement import Statement, problems_of, read_statement
+from fasttrack.evidence.subject import unit_of
 from fasttrack.manifest.cells import Value
 from fasttrack.manifest.fields import CountOrZero, FirstFormat, Identifier
-from fasttrack.manifest.model import GATE_UNIT, PATH_UNIT
 from fasttrack.vocabulary import Kind
 
 MAX_ENTRIES = 512
@@ -194,13 +194,14 @@ def statement(
     Raises:
         InputError: the unit's digests are missing, or the predicate does not hold together.
     """
-    unit = GATE_UNIT if kind is Kind.REFUSAL else str(entry.values.get("unit", PATH_UNIT))
+    cell = CellFacts(kind=kind, region=entry.region, values=entry.values)
+    unit = unit_of(cell.cell())
     inputs = next((known for known in shared.inputs if known.unit == unit), None)
     if inputs is None:
         saw = f"no item of `inputs` with `unit: {unit}`"
         raise InputError.one(facts.name, saw, f"the digests of the unit of '{entry.id}'")
     head = {
-        "cell": CellFacts(kind=kind, region=entry.region, values=entry.values),
+        "cell": cell,
         "run": shared.run,
         "machine": shared.machine,
         "toolchain": shared.toolchain,
@@ -258,8 +259,4 @@ def _predicate(model: type[Predicate], fields: Mapping[str, Any], where: str) ->
     try:
         return model.model_validate(dict(fields))
     except ValidationError as error:
-        problems = [
-            Problem(f"{where}: {'.'.join(map(str, e['loc']))}", repr(e["input"])[:80], e["msg"])
-            for e in error.errors(include_url=False)[:20]
-        ]
-        raise InputError(problems) from error
+        raise InputError(problems_of(error, where)) from error

@@ -5,14 +5,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from fasttrack.errors import InputError, Problem
+from fasttrack.evidence.claims import MIN_PAIRS
 from fasttrack.evidence.predicates.common import Interval, Spread
 
 CONFIDENCE = 0.95
-MIN_PAIRS = 3
-"""With fewer pairs there is no spread to hold a ratio against."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,18 @@ class Scored:
     score: float
     stderr: float
     samples: int
+
+    @classmethod
+    def checked(cls, score: float, stderr: float, samples: int, metric: str, where: str) -> Self:
+        """A score that a tool states.
+
+        Raises:
+            InputError: it is none of which 1 is the best.
+        """
+        if not 0 <= score <= 1 or stderr < 0:
+            saw = f"`{metric}` {score:g} with a standard error of {stderr:g}"
+            raise InputError.one(where, saw, "a score from 0 to 1")
+        return cls(score, stderr, samples)
 
 
 @dataclass(frozen=True)

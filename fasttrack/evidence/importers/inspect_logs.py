@@ -7,17 +7,19 @@ turned into JSON by `inspect log dump`.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from fasttrack.errors import InputError
 from fasttrack.evidence.importers.base import Files, Imported
 from fasttrack.evidence.importers.comparison import Scored
 from fasttrack.evidence.importers.evals import Evaluation, import_evals
-from fasttrack.evidence.importers.reading import Source, finite, read_object, whole
+from fasttrack.evidence.importers.reading import Source, finite, read_object, section, whole
 
 _SETTINGS = ("task_version", "task_args", "dataset", "solver", "solver_args", "config")
 """Keys of `eval` that change what is asked."""
 _ZIP = b"PK\x03\x04"
+_section = partial(section, want="a log of Inspect")
 
 
 def import_inspect(files: Files) -> Imported:
@@ -67,14 +69,4 @@ def _scored(results: Mapping[str, Any], metric: str, where: str) -> Scored:
     metrics = _section(fitting[0], "metrics", where)
     score = finite(_section(metrics, name, where), "value", f"{where}: {metric}")
     stderr = finite(_section(metrics, "stderr", where), "value", f"{where}: {scorer}/stderr")
-    if not 0 <= score <= 1 or stderr < 0:
-        saw = f"`{metric}` {score:g} with a standard error of {stderr:g}"
-        raise InputError.one(where, saw, "a score from 0 to 1")
-    return Scored(score, stderr, total)
-
-
-def _section(data: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
-    value = data.get(name)
-    if not isinstance(value, dict):
-        raise InputError.one(where, f"no section `{name}`", "a log of Inspect")
-    return value
+    return Scored.checked(score, stderr, total, metric, where)

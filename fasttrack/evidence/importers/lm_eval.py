@@ -6,18 +6,20 @@ errors; `comparison.drop_interval` says how. Only scores from 0 to 1 of which mo
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from fasttrack.errors import InputError
 from fasttrack.evidence.importers.base import Files, Imported
 from fasttrack.evidence.importers.comparison import Scored
 from fasttrack.evidence.importers.evals import Evaluation, import_evals
-from fasttrack.evidence.importers.reading import Source, finite, read_object, whole
+from fasttrack.evidence.importers.reading import Source, finite, read_object, section, whole
 
 _PER_TASK = ("versions", "n-shot", "n-samples", "configs")
 """Sections with one value per task; both sides must have the same."""
 _PER_RUN = ("limit", "gen_kwargs", "random_seed", "fewshot_seed")
 """Keys of `config` that change what is asked."""
+_section = partial(section, want="results of lm-eval")
 
 
 def import_lm_eval(files: Files) -> Imported:
@@ -55,20 +57,10 @@ def _scored(data: Mapping[str, Any], task: str, metric: str, where: str) -> Scor
         raise InputError.one(where, saw, "a score of which more is better")
     score = finite(result, metric, where)
     stderr = finite(result, f"{name}_stderr{comma}{filtered}", where)
-    if not 0 <= score <= 1 or stderr < 0:
-        saw = f"`{metric}` {score:g} with a standard error of {stderr:g}"
-        raise InputError.one(where, saw, "a score from 0 to 1")
     samples = whole(_section(_section(data, "n-samples", where), task, where), "effective", where)
     if not samples:
         raise InputError.one(where, "no samples", "some")
-    return Scored(score, stderr, samples)
-
-
-def _section(data: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
-    value = data.get(name)
-    if not isinstance(value, dict):
-        raise InputError.one(where, f"no section `{name}`", "results of lm-eval")
-    return value
+    return Scored.checked(score, stderr, samples, metric, where)
 
 
 def _optional(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from fasttrack import strict_yaml
 from fasttrack.errors import InputError
 from fasttrack.evidence.predicates.common import Record
+from fasttrack.evidence.statement import no_constant, once
 
 MAX_FILE = 64 << 20
 """Bytes of one result file."""
@@ -52,7 +53,7 @@ def json_object(raw: bytes, where: str) -> dict[str, Any]:
     if len(raw) > MAX_FILE:
         raise InputError.one(where, f"{len(raw):,} bytes", f"at most {MAX_FILE:,}")
     try:
-        data = json.loads(raw, object_pairs_hook=_once, parse_constant=_no_constant)
+        data = json.loads(raw, object_pairs_hook=once, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         raise InputError.one(where, str(error)[:200] or "nesting", "JSON") from error
     if not isinstance(data, dict):
@@ -92,12 +93,13 @@ def whole(data: Mapping[str, Any], key: str, where: str) -> int:
     return value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key is there twice")
-    return found
+def section(data: Mapping[str, Any], name: str, where: str, want: str) -> Mapping[str, Any]:
+    """An object inside a result.
 
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name}, which is no JSON number")
+    Raises:
+        InputError: it is not there; `want` says of what it would be a part.
+    """
+    value = data.get(name)
+    if not isinstance(value, dict):
+        raise InputError.one(where, f"no section `{name}`", want)
+    return value
