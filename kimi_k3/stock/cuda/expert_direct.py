@@ -58,12 +58,12 @@ def _tile_weights(
     word_at = word_rows + start // 8 + tile * 16 + group * 4 + word % 4
     scale_at = scale_rows + start // 32 + tile * 4 + scale_group
     if DEPTH % COLUMNS == 0:
-        words = tl.load(word_at, start < DEPTH, 0)
-        scale = tl.load(scale_at, start < DEPTH, 127)
+        words = tl.load(word_at, start < DEPTH, 0, eviction_policy="evict_first")
+        scale = tl.load(scale_at, start < DEPTH, 127, eviction_policy="evict_first")
     else:  # what lies past the depth has weight +0
         left = (DEPTH - start) // 32
-        words = tl.load(word_at, tile * 4 + group < left, 0)
-        scale = tl.load(scale_at, tile * 4 + scale_group < left, 127)
+        words = tl.load(word_at, tile * 4 + group < left, 0, eviction_policy="evict_first")
+        scale = tl.load(scale_at, tile * 4 + scale_group < left, 127, eviction_policy="evict_first")
     return words, scale
 
 
@@ -138,7 +138,8 @@ def _half_tile_weights(word_rows, scale_rows, START: tl.constexpr):
     """
     word = tl.arange(0, 8)[:, None, None, None, None]
     lane = tl.arange(0, 4)[:, None, None, None, None]
-    words = tl.load(word_rows + START // 8 + (3 - word // 2) * 2 + word % 2)
+    at = word_rows + START // 8 + (3 - word // 2) * 2 + word % 2
+    words = tl.load(at, eviction_policy="evict_first")
     return words, tl.load(scale_rows + START // 32 + (3 - lane) // 2)
 
 

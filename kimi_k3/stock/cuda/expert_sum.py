@@ -101,6 +101,7 @@ def down_sum(
         WIDE=wide,
         COMPILED=hidden.is_cuda,
         num_warps=tile.warps,
+        maxnreg=tile.registers,
         launch_pdl=True,
     )
 

@@ -118,6 +118,32 @@ TABLE = (
         ),
     ),
     Tiles(
+        most_rows=2,
+        tokens=8,
+        most_columns=192,
+        gate_up=(
+            Tile(rows=16, columns=512, warps=4, stages=7, slices=4),
+            Tile(rows=16, columns=512, warps=4, stages=2, slices=4),
+        ),
+        down=(
+            Tile(rows=16, columns=128, warps=1, stages=4, slices=1),
+            Tile(rows=64, columns=256, warps=2, stages=3, slices=1),
+        ),
+    ),
+    Tiles(
+        most_rows=4,
+        tokens=8,
+        most_columns=192,
+        gate_up=(
+            Tile(rows=16, columns=512, warps=4, stages=7, slices=4),
+            Tile(rows=16, columns=512, warps=4, stages=3, slices=4),
+        ),
+        down=(
+            Tile(rows=64, columns=256, warps=2, stages=3, slices=1),
+            Tile(rows=32, columns=128, warps=2, stages=4, slices=1),
+        ),
+    ),
+    Tiles(
         most_rows=256,
         tokens=8,
         most_columns=192,
@@ -129,6 +155,18 @@ TABLE = (
             Tile(rows=64, columns=256, warps=2, stages=3, slices=1),
             Tile(rows=64, columns=256, warps=4, stages=3, slices=1),
             Tile(rows=128, columns=128, warps=4, stages=3),
+        ),
+    ),
+    Tiles(
+        most_rows=2,
+        tokens=8,
+        gate_up=(
+            Tile(rows=16, columns=512, warps=4, stages=7, slices=4),
+            Tile(rows=64, columns=256, warps=4, stages=3, slices=2),
+        ),
+        down=(
+            Tile(rows=64, columns=256, warps=4, stages=3, slices=1),
+            Tile(rows=64, columns=256, warps=2, stages=3, slices=1),
         ),
     ),
     Tiles(

@@ -163,4 +163,5 @@ def down(
         WIDE=wide,
         COMPILED=hidden.is_cuda,
         num_warps=tile.warps,
+        maxnreg=tile.registers,
     )
