@@ -16,18 +16,8 @@ from kimi_k3.packed import PackedModel
 from kimi_k3.reference.context import Context
 from kimi_k3.rounding import Rounding, exact, stock
 from kimi_k3.step import Kind, StepShape
-from tests.gpu.test_stock_model import (
-    GPU,
-    Side,
-    every,
-    follow,
-    fused,
-    live,
-    off,
-    plain,
-    program,
-    untied,
-)
+from tests.gpu.mini_sides import GPU, Side, every, fused, untied
+from tests.gpu.test_stock_model import follow, live, off, plain, program
 
 ROWS = 64
 

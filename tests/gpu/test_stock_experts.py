@@ -2,6 +2,7 @@
 """The routed experts' kernels against float64, stage by stage, from the kernels' own inputs."""
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -235,7 +236,7 @@ def test_launches_that_overlap_leave_what_launches_in_turn_leave() -> None:
     share, lengths = torch.rand(64, shape.k, device=DEVICE), int32([1])
     hidden, partial = poisoned(shape.k, shape.width), poisoned(64, shape.latent)
 
-    def chain(row: int) -> None:
+    def chain(row: int, after: Callable[[], None] = lambda: None) -> None:
         own = slice(row, row + 1)
         plan = ExpertPlan.one_row(ids[own], tiles.tokens)
         gate_up(
@@ -249,6 +250,7 @@ def test_launches_that_overlap_leave_what_launches_in_turn_leave() -> None:
             linear_beta=25.0,
             wide=False,
         )
+        after()
         down_sum(
             share[own],
             hidden,
@@ -260,10 +262,10 @@ def test_launches_that_overlap_leave_what_launches_in_turn_leave() -> None:
             live=shape.live,
             wide=False,
         )
+        after()
 
     for row in range(64):
-        chain(row)
-        torch.cuda.synchronize()
+        chain(row, after=torch.cuda.synchronize)
     right = partial.clone()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

@@ -5,9 +5,14 @@ The next kernel's programs are then already on the device, its static weights on
 what it depends on is ready. Rules, for a chain of launches a, b, c on one stream, c started early:
 
 * c calls `wait_for_previous` before it reads what b writes, and before it writes anything;
-* b calls `let_next_start` only after its own wait, so that c never runs beside a;
+* b, if it starts early itself, calls `let_next_start` only after its own wait, so that c never runs
+  beside a; one that never starts early, as `route`, may call it first: a has ended before it began;
 * what c reads before its wait is a weight, or was written by a or earlier, and is read from the L2
   cache (`.cg`): c's multiprocessor may hold older lines in its first-level cache.
+
+That `.cg` reads before the wait find what was written rests on the writer, two launches earlier or
+more, being complete, and on the L2 cache being coherent; not on the text of PTX, which speaks of
+reads after the wait.
 
 The option `launch_pdl` starts a kernel early; one without it never runs beside the one before it,
 whatever that one calls. Under Triton's interpreter everything runs in order.

@@ -65,8 +65,11 @@ def down_sum(
 ) -> None:
     """`down` and `weighted_sum` of a single row, each expert's product rounded to BF16 as there.
 
-    Starts early: see `early`. Moves, per expert, `L (live/2 + live/32)` bytes of weights and 2
-    `live` bytes (times `L / rows`, out of L2) in, and 2 L bytes out.
+    Starts early (see `early`), and reads `ids`, `weights` and `lengths` before it waits. So the
+    launch before it, `gate_up`, must let it start only after its own wait, or be a normal launch.
+
+    Moves, per expert, `L (live/2 + live/32)` bytes of weights and 2 `live` bytes (times `L / rows`,
+    out of L2) in, and 2 L bytes out.
 
     Args:
         weights: [1, k] FP32, contiguous; like `ids` and `lengths` not written by the launch before
