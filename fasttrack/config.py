@@ -13,7 +13,8 @@ from fasttrack.change.tree import Tree
 from fasttrack.errors import FactUnavailable, InputError
 from fasttrack.globs import check_pattern
 from fasttrack.manifest.load import load_manifest
-from fasttrack.policy.load import load_policy
+from fasttrack.policy.load import load_policy, with_sigstore_root
+from fasttrack.policy.trust import ROOT_FILE
 from fasttrack.strict_yaml.text import MAX_BYTES
 
 SEARCH_ORDER = (".github/fasttrack", "manifests")
@@ -48,7 +49,16 @@ def read_config(change: Change, *, folder: str | None, policy_file: Path | None)
     else:
         source = f"{change.base_tip[:12]}:{found}/{POLICY_NAME}"
         raw = _policy(change, f"{found}/{POLICY_NAME}", source)
-    return Config(found, load_policy(raw, source), text_digest(raw), policy_file is not None)
+    beside = None if policy_file is None else policy_file.parent
+
+    def sigstore_root() -> bytes | None:
+        if beside is not None:
+            return file_or_none(beside / ROOT_FILE)
+        with needed(source):
+            return _blob_or_none(change, f"{found}/{ROOT_FILE}")
+
+    policy = with_sigstore_root(load_policy(raw, source), sigstore_root)
+    return Config(found, policy, text_digest(raw), policy_file is not None)
 
 
 def read_base_manifests(change: Change, config: Config) -> ManifestSet:
@@ -179,6 +189,11 @@ def read_file(path: Path) -> bytes:
     return raw
 
 
+def file_or_none(path: Path) -> bytes | None:
+    """The same, of a file that need not be there."""
+    return read_file(path) if path.exists() else None
+
+
 @contextmanager
 def needed(where: str) -> Iterator[None]:
     """Turns a missing fact into bad input: without configuration nothing can be judged."""
@@ -215,6 +230,11 @@ def _folder_of(change: Change, tree: Tree, source: str) -> str:
         return None if side is None else change.text(side)
 
     return find_folder(lambda path: path in tree, pyproject, source)
+
+
+def _blob_or_none(change: Change, path: str) -> bytes | None:
+    side = change.base.get(path)
+    return None if side is None or not side.mode.startswith("100") else change.blob(side)
 
 
 def _policy(change: Change, path: str, source: str) -> bytes:

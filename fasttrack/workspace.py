@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fasttrack.case import Config, ManifestFile, ManifestSet, text_digest
-from fasttrack.config import POLICY_NAME, find_folder, folder_name, read_file
+from fasttrack.config import POLICY_NAME, file_or_none, find_folder, folder_name, read_file
 from fasttrack.errors import InputError, Problem
 from fasttrack.manifest.load import load_manifest
 from fasttrack.manifest.model import Manifest
 from fasttrack.manifest.variants import VariantTable, load_variant_table
-from fasttrack.policy.load import load_policy
+from fasttrack.policy.load import load_policy, with_sigstore_root
+from fasttrack.policy.trust import ROOT_FILE
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,9 @@ def open_workspace(root: Path, folder: str | None = None) -> Workspace:
             f"{name}/{POLICY_NAME}", "no such file", "a policy", "fasttrack init --root PATH"
         )
     raw = read_file(policy_path)
-    config = Config(name, load_policy(raw, f"{name}/{POLICY_NAME}"), text_digest(raw))
+    policy = load_policy(raw, f"{name}/{POLICY_NAME}")
+    policy = with_sigstore_root(policy, lambda: file_or_none(root / name / ROOT_FILE))
+    config = Config(name, policy, text_digest(raw))
     files = [
         ManifestFile(f"{name}/{p.name}", _manifest(p, f"{name}/{p.name}"))
         for p in sorted((root / name).glob("*.yaml"))

@@ -7,7 +7,7 @@ from datetime import date
 from fasttrack.evidence.dsse import Signed, verified_key_ids
 from fasttrack.evidence.store import Stored
 from fasttrack.evidence.trust import Judged, Signatures, judge
-from fasttrack.policy.model import Trust
+from fasttrack.policy.trust import Trust
 
 
 def accept(stored: Sequence[Stored], trust: Trust, day: date) -> tuple[Judged, ...]:
@@ -23,6 +23,10 @@ def accept(stored: Sequence[Stored], trust: Trust, day: date) -> tuple[Judged, .
 
 
 def signatures(signed: Signed, trust: Trust) -> Signatures:
-    """Who signed an envelope."""
+    """Who signed an envelope; what a sigstore bundle needs is imported for one alone."""
+    if signed.bundle:
+        from fasttrack.evidence.sigstore_bundle import bundle_signatures  # noqa: PLC0415
+
+        return bundle_signatures(signed, trust)
     named = tuple(one.key_id for one in signed.signatures)
     return Signatures(named, verified_key_ids(signed, trust.keys))

@@ -2,13 +2,13 @@
 """DSSE envelopes: a statement's bytes with the signatures over them.
 
 Reading is strict and bounded, and says nothing about trust: who may sign is the policy's to say
-(`fasttrack.evidence.trust`). The library that signs and verifies is imported when something is
-signed or verified, so that a change without evidence does not pay for it.
+(`fasttrack.evidence.trust`). What signs and verifies is imported when something is signed or
+verified, so that a change without evidence does not pay for it. Envelopes are made by a library,
+which loads the clients of many a key service; they are verified here, with the primitive alone.
 """
 
 import json
 from base64 import b64decode, b64encode
-from binascii import Error as Base64Error
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,12 +20,15 @@ from fasttrack.errors import InputError
 from fasttrack.evidence.predicates.common import Record
 from fasttrack.evidence.statement import MAX_BYTES as MAX_STATEMENT_BYTES
 from fasttrack.evidence.statement import Statement, read_json, validated
-from fasttrack.policy.model import Key
+from fasttrack.policy.trust import Key
 
 if TYPE_CHECKING:
-    from securesystemslib.signer import Signer, SSlibKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from securesystemslib.signer import Signer
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
+_PREFIX = b"DSSEv1 %d %b %%d " % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode("ascii"))
+"""What is signed before the payload; its length goes in."""
 MAX_SIGNATURES = 8
 MAX_BYTES = 4 * MAX_STATEMENT_BYTES // 3 + 4096
 """Of one envelope: the largest statement in base64, and its signatures."""
@@ -71,10 +74,13 @@ class Signed:
     Attributes:
         payload: the bytes that were signed.
         signatures: at most `MAX_SIGNATURES`, of different key ids.
+        bundle: the sigstore bundle that holds the envelope instead, and then no key has signed it;
+            empty for an envelope that keys signed.
     """
 
     payload: bytes
     signatures: tuple[Signature, ...]
+    bundle: bytes = b""
 
 
 def sign(statement: Statement, *signers: "Signer") -> bytes:
@@ -113,12 +119,12 @@ def read_envelope(raw: bytes, source: str) -> Signed:
     read_json(raw, source, MAX_BYTES)
     written = validated(WrittenEnvelope, raw, source)
     signatures = tuple(
-        Signature(one.keyid, _decoded(one.sig, f"{source}: signatures.{place}.sig"))
+        Signature(one.keyid, decoded(one.sig, f"{source}: signatures.{place}.sig"))
         for place, one in enumerate(written.signatures)
     )
     if len({one.key_id for one in signatures}) != len(signatures):
         raise InputError.one(f"{source}: signatures", "two of one key", "one of each key")
-    return Signed(_decoded(written.payload, f"{source}: payload"), signatures)
+    return Signed(decoded(written.payload, f"{source}: payload"), signatures)
 
 
 def verified_key_ids(signed: Signed, keys: Iterable[Key]) -> frozenset[str]:
@@ -131,39 +137,35 @@ def verified_key_ids(signed: Signed, keys: Iterable[Key]) -> frozenset[str]:
         signed: the envelope.
         keys: the policy's keys, whatever they may sign.
     """
-    from securesystemslib import dsse  # noqa: PLC0415
-    from securesystemslib.exceptions import UnverifiedSignatureError  # noqa: PLC0415
-    from securesystemslib.signer import Signature as LibrarySignature  # noqa: PLC0415
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
 
     known = {key.id: key for key in keys}
-    signed_bytes = dsse.Envelope(signed.payload, PAYLOAD_TYPE, {}).pae()
+    signed_bytes = _PREFIX % len(signed.payload) + signed.payload
     valid: set[str] = set()
     for one in signed.signatures:
         key = known.get(one.key_id)
         if key is None:
             continue
         try:
-            _library_key(key.id, key.public).verify_signature(
-                LibrarySignature(key.id, one.raw.hex()), signed_bytes
-            )
-        except UnverifiedSignatureError:
+            _public_key(key.public).verify(one.raw, signed_bytes)
+        except InvalidSignature:
             continue
         valid.add(key.id)
     return frozenset(valid)
 
 
 @lru_cache(maxsize=1024)
-def _library_key(key_id: str, public: str) -> "SSlibKey":
-    from securesystemslib.signer import SSlibKey  # noqa: PLC0415
+def _public_key(public: str) -> "Ed25519PublicKey":
+    from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415
 
-    return SSlibKey(key_id, "ed25519", "ed25519", {"public": public})
+    return ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
 
 
-def _decoded(text: str, where: str) -> bytes:
+def decoded(text: str, where: str) -> bytes:
     """The bytes of standard base64 in its one spelling: bits that nobody reads are zero."""
     try:
         raw = b64decode(text, validate=True)
-    except Base64Error as error:
+    except ValueError as error:  # also of letters outside ASCII
         raise InputError.one(where, str(error), "standard base64") from error
     if b64encode(raw).decode("ascii") != text:
         raise InputError.one(where, "another spelling of the same bytes", "standard base64")

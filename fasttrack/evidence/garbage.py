@@ -4,7 +4,7 @@
 A file is kept when one of its statements answers a cell of the scope: the same kind and key, and
 the same files and tests. It is kept even where another file says the same, where only a threshold
 or the boundary is missing, and where the cell belongs to a higher tier than its region claims: what
-is asked next is not known here. What can not be read is left for people.
+is asked next is not known here. What can not be read, or not be verified here, is left for people.
 """
 
 from collections import defaultdict
@@ -18,11 +18,13 @@ from fasttrack.evidence.store import Stored
 from fasttrack.evidence.subject import unit_of
 from fasttrack.evidence.trust import Judged, Reason
 from fasttrack.manifest.cells import Cell, CellId
-from fasttrack.policy.model import Trust
+from fasttrack.policy.trust import Trust
 
 Wanted = Mapping[CellId, tuple[tuple[str, str], ...]]
 """Kind and key of the cells that a scope can owe, to the files and tests that they are about."""
-MAY_COUNT_LATER = frozenset({Reason.KEY_NOT_YET_VALID, Reason.FROM_THE_FUTURE})
+MAY_COUNT_LATER = frozenset(
+    {Reason.KEY_NOT_YET_VALID, Reason.FROM_THE_FUTURE, Reason.NOT_VERIFIABLE}
+)
 
 
 @dataclass(frozen=True)

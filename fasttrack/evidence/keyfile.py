@@ -9,7 +9,7 @@ be its 32-byte seed as 64 hexadecimal digits.
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -25,13 +25,17 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
     load_pem_public_key,
 )
+from pydantic import ValidationError
 from securesystemslib.signer import CryptoSigner, Signer, SSlibKey
 
 from fasttrack.errors import InputError
+from fasttrack.evidence.statement import problems_of
 from fasttrack.evidence.trust import key_refusals
-from fasttrack.policy.model import Key, Trust
+from fasttrack.policy.trust import ROOT_FILE, Key, Trust
+from fasttrack.vocabulary import Kind
 
 PUBLIC_SUFFIX = ".pub"
+PROPOSED_DAYS = 365
 MAX_BYTES = 16 * 1024
 WANTED = "an ed25519 key: PEM, or a seed of 64 hexadecimal digits"
 _PRIVATE_MODE, _PUBLIC_MODE = 0o600, 0o644
@@ -42,7 +46,7 @@ _KEY_ID = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
 @dataclass(frozen=True)
 class CheckedKey:
-    """One key of the policy, or one public key file that the policy does not know.
+    """One key or identity of the policy, or one file beside it that the policy does not know.
 
     Attributes:
         id: its name.
@@ -51,6 +55,45 @@ class CheckedKey:
 
     id: str
     faults: tuple[str, ...]
+
+
+def proposed_key(
+    key_id: str,
+    *,
+    roles: Sequence[str],
+    kinds: Sequence[Kind],
+    pool: str,
+    hardware: Sequence[str],
+    day: date,
+) -> Key:
+    """What a policy could say of a key that is not made yet; its public half is zeros.
+
+    Args:
+        key_id: its name.
+        roles: what its holder does.
+        kinds: evidence kinds that it may sign.
+        pool: the group of machines that it speaks for.
+        hardware: ids of the machines that it may sign for.
+        day: the first day on which it may sign, of a year.
+
+    Raises:
+        InputError: no policy could say so.
+    """
+    last = date.fromordinal(min(day.toordinal() + PROPOSED_DAYS, date.max.toordinal()))
+    said = {
+        "id": key_id,
+        "public": "0" * 64,
+        "roles": roles,
+        "kinds": kinds,
+        "pool": pool,
+        "hardware": hardware,
+        "valid_from": day,
+        "valid_until": last,
+    }
+    try:
+        return Key.model_validate(said)
+    except ValidationError as error:
+        raise InputError(problems_of(error, "keys new")) from error
 
 
 def new_key(key_id: str, path: Path, public_path: Path | None = None) -> str:
@@ -144,15 +187,22 @@ def read_public_files(folder: Path) -> Mapping[str, str]:
 
 
 def check_keys(trust: Trust, files: Mapping[str, str], day: date) -> tuple[CheckedKey, ...]:
-    """Compares the policy's keys with the public key files beside it.
+    """Compares the policy's keys with the public key files beside it, and its sigstore root.
 
     Args:
-        trust: the policy's.
+        trust: the policy's, with the root that was found.
         files: key id to public key.
-        day: the UTC day on which keys should be able to sign.
+        day: the UTC day on which keys and identities should be able to sign.
     """
     known = {key.id for key in trust.keys}
     checked = [CheckedKey(key.id, tuple(_faults(key, files, day))) for key in trust.keys]
+    checked += [
+        CheckedKey(one.id, tuple(refusal.text for refusal in key_refusals(one, day, day)))
+        for one in trust.identities
+    ]
+    if trust.sigstore_root is not None:
+        saw = f"it is not there, or not of the digest {trust.sigstore_root}"
+        checked.append(CheckedKey(ROOT_FILE, () if trust.root is not None else (saw,)))
     unknown = "the policy has no such key"
     return (*checked, *(CheckedKey(name, (unknown,)) for name in files if name not in known))
 

@@ -8,7 +8,6 @@ the machine that made it.
 """
 
 import json
-import secrets
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -21,6 +20,7 @@ from fasttrack.change.tree import path_bytes
 from fasttrack.errors import InputError, Problem
 from fasttrack.evidence.digest import InputFile, files_digest
 from fasttrack.evidence.on_disk import difference
+from fasttrack.evidence.partial import write_whole
 from fasttrack.evidence.predicates.common import (
     BoundaryFile,
     CellFacts,
@@ -203,14 +203,8 @@ def write_plan(plan: Plan, path: Path) -> None:
     raw = plan.to_bytes()
     if len(raw) > MAX_BYTES:
         raise InputError.one(str(path), f"a plan of {len(raw):,} bytes", f"at most {MAX_BYTES:,}")
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        try:
-            with beside.open("xb") as file:
-                file.write(raw)
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        write_whole(path, raw)
     except OSError as error:
         saw = error.strerror or "not writable"
         raise InputError.one(str(path), saw, "a file that can be written") from error

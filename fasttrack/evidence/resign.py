@@ -14,7 +14,7 @@ from fasttrack.errors import InputError, Problem
 from fasttrack.evidence.accept import accept
 from fasttrack.evidence.dsse import read_envelope, sign
 from fasttrack.evidence.store import Stored
-from fasttrack.policy.model import Trust
+from fasttrack.policy.trust import Trust
 
 if TYPE_CHECKING:
     from securesystemslib.signer import Signer
@@ -56,7 +56,7 @@ def _counting(stored: Sequence[Stored], trust: Trust, key: str, day: date) -> li
 
 def _only(trust: Trust, key: str) -> Trust:
     keys = tuple(one for one in trust.keys if one.id == key)
-    return trust.model_copy(update={"keys": keys, "thresholds": {}})
+    return trust.model_copy(update={"keys": keys, "identities": (), "thresholds": {}})
 
 
 def _require_one_pool(trust: Trust, old: str, new: str) -> None:

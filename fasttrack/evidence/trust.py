@@ -2,10 +2,10 @@
 """Whose statements count: a pure judgement under one policy's `Trust`, on one UTC day.
 
 A signature counts when its key may sign this kind for the machine that ran, as a runner, on the day
-the run ended, and is not revoked. Then the statement is looked at: how old it is, whether it shows
-anything, whether its run said something else of the same cell. Last, statements of one question are
-counted together: the policy may want several pools of machines to agree. A statement that shows
-nothing counts for no pool.
+the run ended, and is not revoked; for the identity that signed a sigstore bundle the same holds.
+Then the statement is looked at: how old it is, whether it shows anything, whether its run said
+something else of the same cell. Last, statements of one question are counted together: the policy
+may want several pools of machines to agree. A statement that shows nothing counts for no pool.
 
 What this can not see: when a statement was really signed. `run.finished` is the runner's own word,
 and the maximum age bounds what a stolen key of the past can still do until it is revoked. Which
@@ -19,7 +19,7 @@ from datetime import date
 from enum import StrEnum
 
 from fasttrack.evidence.statement import Statement
-from fasttrack.policy.model import Key, Trust
+from fasttrack.policy.trust import Signatory, Trust
 from fasttrack.vocabulary import Kind
 
 DEFAULT_MAX_AGE_DAYS = 90
@@ -30,6 +30,8 @@ class Reason(StrEnum):
     """Why a signature or a statement does not count; scripts rely on the words."""
 
     UNKNOWN_KEY = "unknown-key"
+    UNKNOWN_IDENTITY = "unknown-identity"
+    NOT_VERIFIABLE = "not-verifiable"
     BAD_SIGNATURE = "bad-signature"
     REVOKED_KEY = "revoked-key"
     KEY_NOT_YET_VALID = "key-not-yet-valid"
@@ -57,12 +59,14 @@ class Signatures:
     """Who signed one envelope.
 
     Attributes:
-        named: key ids that its signatures name.
-        valid: those of the policy's keys whose signature is valid.
+        named: ids that its signatures name; of a bundle, the identity that its certificate is of.
+        valid: those of the policy's keys and identities whose signature is valid.
+        refusals: why a bundle is of nobody, or can not be verified here.
     """
 
     named: tuple[str, ...]
     valid: frozenset[str]
+    refusals: tuple[Refusal, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,36 +126,36 @@ def judge(
     )
 
 
-def key_refusals(key: Key, day: date, run_day: date) -> Iterator[Refusal]:
-    """Why a key's signature does not count, whatever it signed.
+def key_refusals(key: Signatory, day: date, run_day: date) -> Iterator[Refusal]:
+    """Why a key's or identity's signature does not count, whatever it signed.
 
     Args:
-        key: the policy's key.
+        key: the policy's key or identity.
         day: the UTC day to judge at.
         run_day: the UTC day on which the run ended.
     """
     if key.revoked is not None and key.revoked <= day:
-        text = f"key {key.id} is revoked from {key.revoked} on, with all that it signed"
+        text = f"{key} is revoked from {key.revoked} on, with all that it signed"
         yield Refusal(Reason.REVOKED_KEY, text)
     if run_day < key.valid_from:
-        text = f"key {key.id} is valid from {key.valid_from}, and this is of {run_day}"
+        text = f"{key} is valid from {key.valid_from}, and this is of {run_day}"
         yield Refusal(Reason.KEY_NOT_YET_VALID, text)
     if run_day > key.valid_until:
-        text = f"key {key.id} was valid until {key.valid_until}, and this is of {run_day}"
+        text = f"{key} was valid until {key.valid_until}, and this is of {run_day}"
         yield Refusal(Reason.EXPIRED_KEY, text)
 
 
 def _signers(statement: Statement, signatures: Signatures, trust: Trust, day: date) -> Judged:
-    keys = {key.id: key for key in trust.keys}
+    keys: dict[str, Signatory] = {one.id: one for one in (*trust.keys, *trust.identities)}
     pools: set[str] = set()
-    refusals: list[Refusal] = []
+    refusals = [*signatures.refusals]
     for key_id in signatures.named:
         key = keys.get(key_id)
         if key is None:
             text = f"key {key_id} is not one of the policy's"
             refusals.append(Refusal(Reason.UNKNOWN_KEY, text))
         elif key_id not in signatures.valid:
-            text = f"the signature is not what key {key_id} makes of this statement"
+            text = f"the signature is not what {key} makes of this statement"
             refusals.append(Refusal(Reason.BAD_SIGNATURE, text))
         elif found := [*_key_faults(key, statement, day)]:
             refusals += found
@@ -160,18 +164,18 @@ def _signers(statement: Statement, signatures: Signatures, trust: Trust, day: da
     return Judged(statement, bool(pools), frozenset(pools), tuple(refusals))
 
 
-def _key_faults(key: Key, statement: Statement, day: date) -> Iterator[Refusal]:
+def _key_faults(key: Signatory, statement: Statement, day: date) -> Iterator[Refusal]:
     predicate, kind = statement.predicate, statement.cell.kind
     yield from key_refusals(key, day, predicate.run.finished.date())
     if "runner" not in key.roles:
-        text = f"key {key.id} is a {' and '.join(key.roles)} key, not a runner's"
+        text = f"{key} is of a {' and '.join(key.roles)}, not of a runner"
         yield Refusal(Reason.WRONG_ROLE, text)
     if kind not in key.kinds:
-        text = f"key {key.id} may sign {', '.join(key.kinds)}, not {kind}"
+        text = f"{key} may sign {', '.join(key.kinds)}, not {kind}"
         yield Refusal(Reason.WRONG_KIND, text)
     hardware = predicate.machine.hardware
     if hardware not in key.hardware:
-        text = f"key {key.id} speaks for {', '.join(key.hardware)}, and this ran on {hardware}"
+        text = f"{key} speaks for {', '.join(key.hardware)}, and this ran on {hardware}"
         yield Refusal(Reason.WRONG_HARDWARE, text)
 
 

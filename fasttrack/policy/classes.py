@@ -10,7 +10,7 @@ Comparison folds case and Unicode normal form: on a file system that folds them,
 import unicodedata
 from functools import lru_cache
 
-from fasttrack.globs import matches
+from fasttrack.globs import ends, matches
 from fasttrack.policy.model import PathClass, Policy
 
 CODEOWNERS = ("CODEOWNERS", ".github/CODEOWNERS", "docs/CODEOWNERS", ".gitlab/CODEOWNERS")
@@ -31,7 +31,7 @@ class PathClasses:
 
     def __init__(self, policy: Policy, config_dir: str) -> None:
         folder = fold(config_dir.rstrip("/"))
-        self._patterns: list[tuple[str, PathClass]] = [
+        patterns: list[tuple[str, PathClass]] = [
             (f"{folder}/policy.yaml", PathClass.POLICY),
             (f"{folder}/keys/**", PathClass.POLICY),
             *((fold(p), PathClass.POLICY) for p in CODEOWNERS),
@@ -39,9 +39,10 @@ class PathClasses:
             (f"{folder}/evidence/**", PathClass.SHARED),  # no digest and no budget would see it
             (f"{folder}/*.yaml", PathClass.MANIFESTS),
         ]
-        self._patterns += [
+        patterns += [
             (fold(pattern), entry.path_class) for entry in policy.paths for pattern in entry.match
         ]
+        self._patterns = [(*ends(pattern), pattern, its_class) for pattern, its_class in patterns]
         self._known: dict[str, PathClass] = {}
 
     def of(self, path: str) -> PathClass:
@@ -56,7 +57,8 @@ class PathClasses:
         return self.of(path) is PathClass.EVIDENCE
 
     def _classify(self, folded: str) -> PathClass:
-        for pattern, path_class in self._patterns:
-            if matches(pattern, folded):
+        # A whole tree is classified: most patterns are told by their ends, without a call.
+        for prefix, suffix, pattern, path_class in self._patterns:
+            if folded.startswith(prefix) and folded.endswith(suffix) and matches(pattern, folded):
                 return path_class
         return PathClass.SHARED

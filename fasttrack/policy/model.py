@@ -5,29 +5,18 @@ The policy decides and a manifest can only be stricter. It is read from the tip 
 branch, so a change can neither weaken the rule that judges it nor pick an old one.
 """
 
-from datetime import date
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, field_validator, model_validator
 
 from fasttrack.finding import Level
 from fasttrack.globs import check_pattern
 from fasttrack.manifest.admission import DEFAULT_ADMIT_TIER
 from fasttrack.manifest.fields import FirstFormat
+from fasttrack.policy.fields import Count, Days, Identifier, Record, RuleId
+from fasttrack.policy.trust import Trust
 from fasttrack.vocabulary import Kind, Tier
-
-Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
-RuleId = Annotated[str, StringConstraints(pattern=r"^FT[1-9][0-9]{2}$")]
-Count = Annotated[int, Field(ge=1, le=10**9)]
-Days = Annotated[int, Field(ge=1, le=3650)]
 
 
 def _checked_pattern(pattern: str) -> str:
@@ -35,12 +24,6 @@ def _checked_pattern(pattern: str) -> str:
     if reason is not None:
         raise ValueError(reason)
     return pattern
-
-
-class Record(BaseModel):
-    """A frozen, strict piece of the policy; unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Mode(StrEnum):
@@ -175,73 +158,6 @@ class Toolchain(Record):
     """Package to the one version that binds."""
     ranges: dict[str, str] = Field(default_factory=dict)
     """Package, `driver` or `cuda` to a version specifier such as `>=2.11`."""
-
-
-class Key(Record):
-    """One public key and what it may sign."""
-
-    id: Identifier
-    """Name of the key in statements and reports."""
-    public: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-    """Ed25519 public key, 32 bytes in lower-case hexadecimal."""
-    roles: tuple[Literal["runner", "reviewer", "release"], ...] = Field(min_length=1)
-    """What its holder does."""
-    kinds: tuple[Kind, ...] = Field(min_length=1)
-    """Evidence kinds that it may sign."""
-    pool: Identifier
-    """The group of machines that it speaks for; thresholds count distinct pools."""
-    hardware: tuple[Identifier, ...] = Field(min_length=1)
-    """Hardware ids that it may sign for."""
-    valid_from: date
-    """First day, UTC."""
-    valid_until: date
-    """Last day, UTC."""
-    revoked: date | None = None
-    """Day from which every statement of this key is void."""
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.valid_from > self.valid_until:
-            raise ValueError(
-                f"valid_from {self.valid_from} is after valid_until {self.valid_until}"
-            )
-        return self
-
-
-class Identity(Record):
-    """One OIDC identity that may sign through sigstore."""
-
-    issuer: str = Field(min_length=1)
-    """Issuer URL of the certificate."""
-    subject: str = Field(min_length=1)
-    """Workflow identity, exact."""
-    kinds: tuple[Kind, ...] = Field(min_length=1)
-    """Evidence kinds that it may sign."""
-
-
-class Trust(Record):
-    """Whose evidence counts, how much of it, and for how long."""
-
-    keys: tuple[Key, ...] = ()
-    """Trusted public keys."""
-    identities: tuple[Identity, ...] = ()
-    """Trusted OIDC identities."""
-    thresholds: dict[Kind, Count] = Field(default_factory=dict)
-    """Distinct pools that must agree, per kind; 1 where absent."""
-    max_age_days: dict[Kind, Days] = Field(default_factory=dict)
-    """Days after which a statement is stale, per kind; 90 where absent."""
-    boundary: Literal["stale", "grace"] = "grace"
-    """A changed file just outside the roots: evidence is stale at once, or covered for 14 days."""
-
-    @field_validator("keys")
-    @classmethod
-    def _unique(cls, value: tuple[Key, ...]) -> tuple[Key, ...]:
-        seen: set[str] = set()
-        for key in value:
-            if key.id in seen:
-                raise ValueError(f"key id {key.id!r} is used twice")
-            seen.add(key.id)
-        return value
 
 
 class Approvals(Record):

@@ -2,36 +2,26 @@
 """Keys for people."""
 
 from collections.abc import Sequence
-from datetime import date
 
 from fasttrack.evidence.keyfile import CheckedKey
+from fasttrack.policy.trust import Key
 from fasttrack.report.visible import visible
-from fasttrack.vocabulary import Kind
-
-PROPOSED_DAYS = 365
 
 
-def policy_lines(key_id: str, public: str, day: date) -> str:
-    """What the policy could say of a new key, as YAML.
-
-    Args:
-        key_id: its name.
-        public: 64 hexadecimal digits.
-        day: the first day on which it may sign.
-    """
-    kinds = ", ".join(kind.value for kind in Kind)
-    last = date.fromordinal(min(day.toordinal() + PROPOSED_DAYS, date.max.toordinal()))
+def policy_lines(key: Key) -> str:
+    """What the policy says of a key, as YAML: an entry of `trust.keys`, and where it goes."""
+    hardware = ", ".join(f'"{name}"' for name in key.hardware)
     return (
         "trust:\n"
         "  keys:\n"
-        f'    - id: "{key_id}"\n'
-        f'      public: "{public}"\n'
-        "      roles: [runner]\n"
-        f"      kinds: [{kinds}]\n"
-        f'      pool: "{key_id}"\n'
-        "      hardware: [change-me]\n"
-        f"      valid_from: {day}\n"
-        f"      valid_until: {last}\n"
+        f'    - id: "{key.id}"\n'
+        f'      public: "{key.public}"\n'
+        f"      roles: [{', '.join(key.roles)}]\n"
+        f"      kinds: [{', '.join(kind.value for kind in key.kinds)}]\n"
+        f'      pool: "{key.pool}"\n'
+        f"      hardware: [{hardware}]\n"
+        f"      valid_from: {key.valid_from}\n"
+        f"      valid_until: {key.valid_until}\n"
     )
 
 

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A policy and its fixtures for people."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from enum import Enum
 
+from fasttrack.policy.fields import Record
 from fasttrack.policy.model import Policy
+from fasttrack.policy.trust import Trust
 from fasttrack.policy_fixtures import FixtureResult
 from fasttrack.report.visible import visible
 from fasttrack.rules import RULES
@@ -34,23 +37,59 @@ def classes_text(workspace: Workspace, paths: Sequence[str]) -> str:
 
 
 def policy_text(workspace: Workspace) -> str:
-    """What a policy lets through, in a screenful."""
-    return "\n".join(_lines(workspace.config.policy, workspace.config.folder)) + "\n"
+    """What a policy says, every field of it; fields that are empty or not set are told too."""
+    lines = _lines(workspace.config.policy, workspace.config.folder)
+    return "".join(f"{visible(line)}\n" for line in lines)
 
 
 def _lines(policy: Policy, folder: str) -> Iterator[str]:
-    yield f"{folder}/policy.yaml, version {policy.version}, mode {policy.mode.value}"
-    yield "roots may lie in: " + ", ".join(policy.roots.allow)
+    path = f"{folder}/policy.yaml"
+    yield f"{path}, format {policy.policy}, version {policy.version}, mode {policy.mode.value}"
+    for entry in policy.paths:
+        yield f"class {entry.path_class.value}: {_said(entry.match)}"
+    yield f"roots may lie in: {_said(policy.roots.allow)}"
+    yield f"imports that are free there: {_said(policy.imports)}"
+    yield f"files outside that bind evidence: {_said(policy.bind)}"
     for wired in policy.wiring:
         yield f"wiring: {wired.path} {wired.symbol}, at most {wired.max_lines} lines"
-    yield "budgets: " + ", ".join(
-        f"{name.replace('_', ' ')} {value}" for name, value in policy.budgets.model_dump().items()
-    )
+    yield f"budgets: {_fields(policy.budgets)}"
     for tier, kinds in policy.tiers.items():
-        yield f"tier {tier.value} owes " + ", ".join(kind.value for kind in kinds)
+        yield f"tier {tier.value} owes {_said(kinds)}"
     yield f"the runtime admits from tier {policy.admit_tier.value}"
-    yield "hardware: " + ", ".join(f"{name} ({h.arch})" for name, h in policy.hardware.items())
-    yield f"trusted keys: {len(policy.trust.keys)}; lease at most {policy.lease.max_days} days"
-    changed = {rule.id: policy.rules[rule.id] for rule in RULES if rule.id in policy.rules}
-    for rule_id, level in changed.items():
-        yield f"rule {rule_id} is set to {level}"
+    yield f"floors: {_fields(policy.floors)}"
+    for name, hardware in policy.hardware.items():
+        yield f"hardware {name}: {_fields(hardware)}"
+    yield f"toolchain: {_fields(policy.toolchain)}"
+    yield from _trust_lines(policy.trust)
+    yield f"approvals: {_fields(policy.approvals)}"
+    yield f"lease: {_fields(policy.lease)}"
+    yield f"a new path and its code arrive {policy.new_paths}"
+    yield f"a decision is due within {policy.decision_days} days"
+    titles = {rule.id: rule.title for rule in RULES}
+    for rule_id, level in policy.rules.items():
+        yield f"rule {rule_id} is set to {_said(level)}: {titles.get(rule_id, 'no such rule')}"
+
+
+def _trust_lines(trust: Trust) -> Iterator[str]:
+    for one in (*trust.keys, *trust.identities):
+        yield f"{one}: {_fields(one, without={'id'})}"
+    yield f"trust: {_fields(trust, without={'keys', 'identities'})}"
+
+
+def _fields(record: Record, without: Set[str] = frozenset()) -> str:
+    """Name and value of every field, one after the other."""
+    names = (name for name in type(record).model_fields if name not in without)
+    return "; ".join(f"{name.replace('_', ' ')} {_said(getattr(record, name))}" for name in names)
+
+
+def _said(value: object) -> str:
+    """A value of a field in words."""
+    if isinstance(value, Record):
+        return f"({_fields(value)})"
+    if isinstance(value, Mapping):
+        value = tuple(f"{_said(key)} {_said(item)}" for key, item in value.items())
+    if isinstance(value, tuple):
+        return ", ".join(map(_said, value)) or "none"
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    return str(value.value if isinstance(value, Enum) else value)

@@ -62,6 +62,7 @@ def _record(one: Stored, judgement: Judged) -> dict[str, object]:
         "tests_digest": predicate.inputs.tests,
         "run": predicate.run.run,
         "finished": predicate.run.finished.isoformat(),
+        "bundle": bool(one.signed.bundle),
         "keys": [signature.key_id for signature in one.signed.signatures],
         "pools": sorted(judgement.pools),
         "accepted": judgement.accepted,

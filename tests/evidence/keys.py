@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys for tests: two runners of two pools, made from fixed seeds, and policies that trust them."""
+"""Keys for tests: runners of pools of their own, from fixed seeds, and policies that trust them."""
 
 from datetime import date
 from functools import cache
@@ -8,11 +8,13 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
-from fasttrack.policy.model import Key, Trust
+from fasttrack.policy.trust import Identity, Key, Trust
 from fasttrack.vocabulary import Kind
 
 DAY = date(2026, 11, 29)
 """The judged day; `strategies.FINISHED` lies nine days before it."""
+SUBJECT = "https://example.com/lab/engine/.ci/measure.yml@refs/heads/main"
+ISSUER = "https://token.example.com"
 
 
 @cache
@@ -35,6 +37,13 @@ def key(key_id: str, **changes: Any) -> Key:
         "valid_until": date(2026, 12, 31),
     }
     return Key(**(fields | changes))
+
+
+def identity(name: str = "ci", **changes: Any) -> Identity:
+    """What a policy says of an OIDC identity: a runner of a pool of its own, for everything."""
+    limits = key(name).model_dump(exclude={"public"})
+    told = {"issuer": ISSUER, "subject": SUBJECT}
+    return Identity(**(limits | told | changes))
 
 
 def trust(*keys: Key, **changes: Any) -> Trust:

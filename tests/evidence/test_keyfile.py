@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Key files: written once, for their owner alone, and read only when that is still so."""
 
+import hashlib
 import os
 import stat
 from datetime import date, timedelta
@@ -18,7 +19,6 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fasttrack.cli import main as cli
 from fasttrack.errors import InputError
 from fasttrack.evidence.dsse import read_envelope, sign, verified_key_ids
 from fasttrack.evidence.keyfile import (
@@ -30,11 +30,9 @@ from fasttrack.evidence.keyfile import (
     read_public_files,
     read_signer,
 )
-from fasttrack.policy.load import load_policy
-from fasttrack.report.keys import policy_lines
+from fasttrack.policy.trust import Trust
 from fasttrack.vocabulary import Kind
-from tests.engine import POLICY, files
-from tests.evidence.keys import DAY, key, trust
+from tests.evidence.keys import DAY, identity, key, trust
 from tests.evidence.strategies import good
 
 LAB_PUB = Path(__file__).resolve().parents[2] / "manifests" / "keys" / "lab-h200.pub"
@@ -227,6 +225,27 @@ def test_a_key_of_the_policy_is_compared_with_its_file_and_the_day(name: str) ->
     assert [said in fault for fault in checked.faults] == ([True] if said else [])
 
 
+IDENTITIES: dict[str, tuple[dict[str, object], bytes | None, list[bool]]] = {
+    "with its root": ({}, b"root", [True, True]),
+    "without a root": ({}, None, [True, False]),
+    "with another root": ({}, b"root\n", [True, False]),
+    "revoked": ({"revoked": DAY}, b"root", [False, True]),
+    "expired": ({"valid_until": date(2026, 11, 28)}, b"root", [False, True]),
+}
+
+
+@pytest.mark.parametrize("name", IDENTITIES)
+def test_an_identity_is_checked_on_the_day_and_the_root_by_its_digest(name: str) -> None:
+    changes, root, good_ones = IDENTITIES[name]
+    asked = Trust(
+        identities=(identity("ci", **changes),),
+        sigstore_root=hashlib.sha256(b"root").hexdigest(),
+    ).with_root(root)
+    checked = check_keys(asked, {}, DAY)
+    assert [one.id for one in checked] == ["ci", "keys/sigstore-root.json"]
+    assert [not one.faults for one in checked] == good_ones
+
+
 def test_a_file_without_a_policy_key_is_told() -> None:
     checked = check_keys(trust(key("lab")), {"lab": PUBLIC, "old": SEED_PUBLIC}, DAY)
     assert checked == (CheckedKey("lab", ()), CheckedKey("old", ("the policy has no such key",)))
@@ -240,63 +259,3 @@ def test_a_private_key_among_the_public_ones_is_refused_loudly(tmp_path: Path) -
 
 def test_a_folder_without_keys_is_empty(tmp_path: Path) -> None:
     assert read_public_files(tmp_path / "nothing") == {}
-
-
-# Commands
-
-
-def test_new_prints_lines_that_a_policy_takes_as_they_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out, public_out = tmp_path / "lab.pem", tmp_path / "lab.pub"
-    arguments = ["keys", "new", "--id=123", "--out", str(out), "--public-out", str(public_out)]
-    assert cli.run([*arguments, AS_OF]) == 0
-    said = capsys.readouterr().out
-    (made,) = load_policy(files()[POLICY] + said, "policy.yaml").trust.keys
-    assert (made.id, made.public) == ("123", read_public(public_out))
-    assert made.valid_from == DAY
-    assert out.read_text().splitlines()[1] not in said
-    assert cli.run([*arguments, AS_OF]) == 2
-    assert cli.run(["keys", "new", "--id=x", f"--out={tmp_path / 'x'}", "--as-of=9999-12-31"]) == 0
-
-
-@pytest.mark.parametrize("digits", ["1" * 64, "1e" + "0" * 62, "0" * 63 + "7"])
-def test_a_public_key_that_reads_like_a_number_stays_text(digits: str) -> None:
-    (made,) = load_policy(files()[POLICY] + policy_lines("k", digits, DAY), "p").trust.keys
-    assert made.public == digits
-
-
-def test_show_prints_the_public_half(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["keys", "show", str(put(tmp_path / "seed", SEED))]) == 0
-    assert capsys.readouterr().out == SEED_PUBLIC + "\n"
-    assert cli.run(["keys", "show", str(put(tmp_path / "seed", SEED, 0o644))]) == 2
-    said = capsys.readouterr()
-    assert "chmod 600" in said.err
-    assert SEED not in said.err + said.out
-
-
-def test_check_compares_the_repository_s_policy_and_files(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def check(*more: str) -> int:
-        return cli.run(["keys", "check", "--repo", str(tmp_path), *(more or (AS_OF,))])
-
-    folder = tmp_path / "manifests" / "keys"
-    for path, text in files().items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
-    assert check() == 0
-    folder.mkdir(parents=True)
-    new = ["keys", "new", "--id=lab", "--out", str(tmp_path / "lab.pem")]
-    capsys.readouterr()
-    assert cli.run([*new, "--public-out", str(folder / "lab.pub"), AS_OF]) == 0
-    lines = capsys.readouterr().out
-    assert check() == 1
-    assert capsys.readouterr().out == "WRONG lab: the policy has no such key\n"
-    (tmp_path / POLICY).write_text(files()[POLICY] + lines)
-    assert check() == 0
-    assert capsys.readouterr().out == "ok    lab\n"
-    assert check("--as-of=2026-11-28") == 1
-    (folder / "lab.pub").unlink()
-    assert check() == 1
-    assert "there is no file lab.pub" in capsys.readouterr().out

@@ -19,7 +19,7 @@ from fasttrack.evidence.trust import (
     judge,
     question,
 )
-from fasttrack.policy.model import Key, Trust
+from fasttrack.policy.trust import Key, Trust
 from fasttrack.vocabulary import Kind
 from tests.evidence.keys import DAY, key, trust
 from tests.evidence.strategies import FINISHED, digest, good, statements
@@ -286,9 +286,9 @@ def test_a_run_that_said_two_things_of_one_cell_counts_in_neither(name: str) -> 
 
 def test_every_reason_is_a_stable_word() -> None:
     assert {reason.value for reason in Reason} == {
-        "unknown-key", "bad-signature", "revoked-key", "key-not-yet-valid", "expired-key",
-        "wrong-role", "wrong-kind", "wrong-hardware", "too-old", "from-the-future",
-        "shows-nothing", "run-id-reused", "below-threshold",
+        "unknown-key", "unknown-identity", "not-verifiable", "bad-signature", "revoked-key",
+        "key-not-yet-valid", "expired-key", "wrong-role", "wrong-kind", "wrong-hardware",
+        "too-old", "from-the-future", "shows-nothing", "run-id-reused", "below-threshold",
     }  # fmt: skip
 
 

@@ -33,9 +33,11 @@ def command(repo: Path, config_dir: str | None, as_of: date, delete: bool) -> No
     """List the evidence files of the working tree in which no statement counts any more.
 
     That is, for no cell that a manifest at HEAD can owe, at any tier. Policy and manifests are
-    HEAD's. A file of which something can not be read is never removed.
+    HEAD's. A file of which something can not be read is never removed. What a writer that was
+    killed left half written is listed and removed too.
     """
     from fasttrack.evidence.garbage import garbage, wanted_by
+    from fasttrack.evidence.partial import abandoned, remove_abandoned
     from fasttrack.evidence.store import FOLDER, read_folder
 
     with read_revision(repo) as revision:
@@ -45,15 +47,18 @@ def command(repo: Path, config_dir: str | None, as_of: date, delete: bool) -> No
     contents = read_folder(folder)
     unread = {problem.where.partition(":")[0] for problem in contents.problems}
     found = garbage(contents.statements, unread, wanted, config.policy.trust, as_of)
-    lines = []
+    half = remove_abandoned(folder) if delete else abandoned(folder)
+    what = "removed" if delete else "of no use"
+    lines = [
+        f"{what}: {visible(path.name)}, half written by a writer that is gone" for path in half
+    ]
     for one in found:
         if delete:
             (folder / one.name).unlink()
-        what = "removed" if delete else "of no use"
         lines.append(f"{what}: {one.name}, {one.statements} statements")
         lines += [f"    {visible(reason)}" for reason in one.reasons]
     lines += [f"left: {visible(name)} can not be read" for name in sorted(unread)]
-    if found and not delete:
+    if (found or half) and not delete:
         lines.append("next: fasttrack evidence gc --delete")
     write_output("\n".join(lines or ["every file has a statement that counts"]) + "\n", None)
 

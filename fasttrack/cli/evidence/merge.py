@@ -14,11 +14,11 @@ from fasttrack.workspace import open_workspace
 
 @click.command("merge")
 @click.argument(
-    "folders",
+    "others",
     nargs=-1,
     required=True,
-    metavar="DIR...",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="DIR|FILE...",
+    type=click.Path(path_type=Path, exists=True),
 )
 @repo_option
 @config_dir_option
@@ -27,17 +27,18 @@ from fasttrack.workspace import open_workspace
     type=click.Path(path_type=Path, file_okay=False),
     help="Store to add to [evidence/ in the configuration folder of the working tree].",
 )
-def command(folders: tuple[Path, ...], repo: Path, config_dir: str | None, out: Path | None) -> int:
+def command(others: tuple[Path, ...], repo: Path, config_dir: str | None, out: Path | None) -> int:
     """Add to a store what other folders of evidence files hold and it does not.
 
-    Whose signatures count is not asked. Exits with 1 when a file or a line of DIR was left out.
+    FILE is one evidence file, or a sigstore bundle whose name ends with `.sigstore.json`. Whose
+    signatures count is not asked. Exits with 1 when a file or a line was left out.
     """
     from fasttrack.evidence.store import FOLDER, merge
 
     if out is None:
         workspace = open_workspace(repo, config_dir)
         out = workspace.root / workspace.config.folder / FOLDER
-    files, problems = merge(out, folders)
+    files, problems = merge(out, others)
     for problem in problems:
         click.echo(f"left out: {visible(str(problem))}", err=True)
     names = "".join(f"{file.name}\n" for file in files)

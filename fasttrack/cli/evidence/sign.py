@@ -16,7 +16,7 @@ from fasttrack.cli.options import (
     repo_option,
 )
 from fasttrack.errors import InputError
-from fasttrack.policy.model import Trust
+from fasttrack.policy.trust import Trust
 from fasttrack.report.output import write_output
 from fasttrack.workspace import repository_top
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from fasttrack.cli.options import as_of_option, format_option, repo_option
+from fasttrack.config import file_or_none
 from fasttrack.config import read_file as read_policy_file
 from fasttrack.errors import Exit, InputError
-from fasttrack.policy.load import load_policy
-from fasttrack.policy.model import Trust
+from fasttrack.policy.load import load_policy, with_sigstore_root
+from fasttrack.policy.trust import ROOT_FILE, Trust
 from fasttrack.report.output import write_output
 from fasttrack.report.style import terminal_style
 from fasttrack.workspace import open_workspace
@@ -60,4 +61,5 @@ def command(
 def _trust(repo: Path, policy_file: Path | None) -> Trust:
     if policy_file is None:
         return open_workspace(repo).config.policy.trust
-    return load_policy(read_policy_file(policy_file), policy_file.name).trust
+    policy = load_policy(read_policy_file(policy_file), policy_file.name)
+    return with_sigstore_root(policy, lambda: file_or_none(policy_file.parent / ROOT_FILE)).trust

@@ -18,7 +18,8 @@ from fasttrack.workspace import open_workspace
 def command(repo: Path, as_of: date) -> int:
     """Compare the policy's keys with the files `keys/ID.pub` of the configuration folder.
 
-    Exits with 1 unless every key is in both, the same, and able to sign on the day.
+    Exits with 1 unless every key is in both and the same, the sigstore root is the one that the
+    policy names, and every key and identity is able to sign on the day.
     """
     from fasttrack.evidence.keyfile import check_keys, read_public_files
     from fasttrack.report.keys import checked_text
