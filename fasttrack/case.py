@@ -5,11 +5,12 @@ A rule sees no git, no clock, no environment and no working tree; what it can as
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar, cast
 
 from fasttrack.change.change import Change
 from fasttrack.change.tree import Entry
@@ -17,6 +18,8 @@ from fasttrack.errors import InputError
 from fasttrack.manifest.model import Manifest
 from fasttrack.policy.classes import PathClasses, fold
 from fasttrack.policy.model import PathClass, Policy
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,18 @@ class Case:
     labelled: bool = False
     folder_moves_to: str = ""
     evidence: Path | None = None
+    _found: dict[object, object] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def once(self, find: "Callable[[Case], T]") -> T:
+        """What `find` makes of this case, made when it is first asked for.
+
+        Rules and coverage share what is slow to find; a case with another policy starts afresh.
+        """
+        if find not in self._found:
+            self._found[find] = find(self)
+        return cast("T", self._found[find])
 
     @property
     def policy(self) -> Policy:

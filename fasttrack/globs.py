@@ -68,6 +68,15 @@ def matches(pattern: str, path: str) -> bool:
     return _fits(segments, parts, _ANY_SEGMENTS, _segment_fits)
 
 
+def ends(pattern: str) -> tuple[str, str]:
+    """What every path that a pattern matches starts and ends with; either may be empty.
+
+    Raises:
+        ValueError: when the pattern is bad.
+    """
+    return _compiled(pattern)[:2]
+
+
 def may_overlap(pattern_a: str, pattern_b: str) -> bool:
     """Whether some path may match both patterns.
 

@@ -2,7 +2,7 @@
 """The main flow: from a change to a verdict, in numbered steps."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
@@ -92,6 +92,7 @@ class Verdict:
         findings: all findings, sorted.
         coverage: owed cells and what evidence says of them.
         budget: use of each budget.
+        request: what was asked; None where a case was judged and no command was given.
     """
 
     outcome: Outcome
@@ -103,6 +104,7 @@ class Verdict:
     findings: tuple[Finding, ...]
     coverage: Coverage
     budget: Mapping[str, Use]
+    request: Request | None = None
 
 
 def evaluate(request: Request, as_of: date) -> Verdict:
@@ -134,7 +136,8 @@ def evaluate(request: Request, as_of: date) -> Verdict:
         with needed("the change"):
             moved = moved_folder(change)
             more = request.evidence
-            return judge(Case(change, config, base, head, as_of, request.labelled, moved, more))
+            case = Case(change, config, base, head, as_of, request.labelled, moved, more)
+            return replace(judge(case), request=request)
 
 
 def judge(case: Case) -> Verdict:

@@ -2,10 +2,11 @@
 """What a Python source file imports, without running it and whatever it holds."""
 
 import ast
+import hashlib
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fasttrack.errors import FactUnavailable
@@ -18,8 +19,22 @@ WORDS_LIMIT = 250_000
 1 kB for each."""
 
 _WORD = re.compile(r"\w+|[^\w\s]")
-_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+_LOOP = ("body", "orelse")
+_TRY = ("body", "handlers", "orelse", "finalbody")
+_BLOCKS: Mapping[type[ast.AST], tuple[str, ...]] = {
+    ast.Import: (), ast.ImportFrom: (), ast.Module: ("body",), ast.FunctionDef: ("body",),
+    ast.AsyncFunctionDef: ("body",), ast.ClassDef: ("body",), ast.If: _LOOP, ast.For: _LOOP,
+    ast.AsyncFor: _LOOP, ast.While: _LOOP, ast.With: ("body",), ast.AsyncWith: ("body",),
+    ast.Try: _TRY, ast.TryStar: _TRY, ast.ExceptHandler: ("body",), ast.Match: ("cases",),
+    ast.match_case: ("body",),
+}  # fmt: skip
+"""Nodes that import or hold statements, to the fields that hold them; most are neither."""
+_KNOWN_TEXTS = 1024
+"""Texts whose imports are remembered, because rules and evidence ask for the same ones."""
+_KNOWN_IMPORTS = 64
+"""Imports of a text that is remembered; with more, hostile ones would fill the memory."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_IMPORTS = (ast.Import, ast.ImportFrom, ast.Call)
 _IMPORTERS = ("import_module", "__import__")
 _TYPING_MODULES = ("typing", "typing_extensions")
 
@@ -57,10 +72,21 @@ def imports_of(source: str) -> tuple[Import, ...]:
     Raises:
         FactUnavailable: it does not parse, or is too large or too deeply nested to parse.
     """
+    name = hashlib.sha256(source.encode("utf-8", "surrogatepass")).digest()
+    known = _known.get(name)
+    if known is not None:
+        return known
     tree = parse(source)
     calls = any(name in source for name in _IMPORTERS)
     guards = _type_checking_names(tree) if "TYPE_CHECKING" in source else frozenset()
-    return tuple(sorted(_walk(tree, calls, guards), key=lambda found: found.line))
+    found = tuple(sorted(_walk(tree, calls, guards), key=lambda found: found.line))
+    if len(found) <= _KNOWN_IMPORTS and len(_known) < _KNOWN_TEXTS:
+        _known[name] = found
+    return found
+
+
+_known: dict[bytes, tuple[Import, ...]] = {}
+"""SHA-256 of a text to what it imports."""
 
 
 def parse(source: str) -> ast.Module:
@@ -96,7 +122,8 @@ def _walk(tree: ast.Module, calls: bool, guards: frozenset[str]) -> Iterator[Imp
     stack: list[tuple[ast.AST, bool, bool]] = [(tree, False, False)]
     while stack:
         node, checking, inside = stack.pop()
-        yield from _at(node, checking, inside)
+        if isinstance(node, _IMPORTS):
+            yield from _at(node, checking, inside)
         inside = inside or isinstance(node, _FUNCTIONS)
         only_checked = _checked_only(node, guards)
         for child in reversed(_children(node, calls)):
@@ -107,7 +134,10 @@ def _children(node: ast.AST, calls: bool) -> list[ast.AST]:
     """The nodes below, in order; where no call can import, only those that hold statements."""
     if calls:
         return list(ast.iter_child_nodes(node))
-    return [child for block in _BLOCKS for child in getattr(node, block, ())]
+    held: list[ast.AST] = []
+    for block in _BLOCKS[node.__class__]:
+        held += [child for child in getattr(node, block) if child.__class__ in _BLOCKS]
+    return held
 
 
 def _at(node: ast.AST, checking: bool, inside: bool) -> Iterator[Import]:

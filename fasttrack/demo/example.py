@@ -49,6 +49,15 @@ _TEST = """from engine.models.toy.attention import attend
 def test_one_key_gives_its_value():
     assert attend([1.0], [[2.0]], [[5.0]]) == [5.0]
 """
+_GATE_TEST = """from types import SimpleNamespace
+
+from engine.models.toy.gate import admits
+
+
+def test_the_last_step_inside_the_scope_is_admitted():
+    scope = SimpleNamespace(min=1, max=8)
+    assert admits(8, scope) and not admits(9, scope)
+"""
 _UNITS_BEFORE = """  - id: toy-core
     files: ["engine/models/toy/**"]
     tests: ["tests/**"]
@@ -60,7 +69,7 @@ _UNITS_AFTER = """  - id: attention
     axes: [rows, tensor_parallel, kv_cache]
   - id: gate
     files: [engine/models/toy/gate.py, engine/models/toy/__init__.py]
-    tests: [tests/**]
+    tests: [tests/test_gate.py]
     axes: [requests]
 """
 
@@ -104,6 +113,7 @@ def base_files(as_of: date) -> Mapping[str, str]:
         KERNEL: _ATTENTION,
         ROOT + "gate.py": _GATE,
         "tests/test_attention.py": _TEST,
+        "tests/test_gate.py": _GATE_TEST,
     }
 
 

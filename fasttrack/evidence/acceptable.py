@@ -7,23 +7,28 @@ here, when a statement is judged, and are in no digest: raising a bar asks no ru
 what is above it.
 """
 
+import operator
 from collections.abc import Mapping
 
 from fasttrack.evidence import claims
+from fasttrack.evidence.failures import one_sided, unsure
 from fasttrack.evidence.floors import floors_in_force
 from fasttrack.evidence.machine import GPU_ARCH
 from fasttrack.evidence.predicates.common import Machine
 from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
 from fasttrack.evidence.predicates.model_eval_v1 import ModelEvalV1
 from fasttrack.evidence.predicates.performance_v1 import PerformanceV1
+from fasttrack.evidence.predicates.refusal_v1 import RefusalV1
 from fasttrack.evidence.predicates.stress_v1 import StressV1
 from fasttrack.evidence.statement import Statement
-from fasttrack.evidence.subject import ANYWHERE, hardware_of
-from fasttrack.evidence.versions import within
+from fasttrack.evidence.subject import ANYWHERE, hardware_of, tested_with, unit_of
+from fasttrack.evidence.versions import is_build_of, within
+from fasttrack.globs import matches
 from fasttrack.manifest.cells import Cell
+from fasttrack.manifest.consistency import package_name
 from fasttrack.manifest.model import Manifest
 from fasttrack.manifest.words import Ranks
-from fasttrack.policy.model import Floors, Hardware, Policy, Toolchain
+from fasttrack.policy.model import Floors, Hardware, Policy
 from fasttrack.vocabulary import Kind, Tier
 
 PROFILES = ("smoke", "evidence", "soak")
@@ -62,47 +67,69 @@ def _share_fault(machine: Machine, cell: Cell) -> str:
     return "" if count >= least else f"measured on {count} devices, and real ranks need {least}"
 
 
-def toolchain_fault(statement: Statement, cell: Cell, toolchain: Toolchain) -> str:
-    """Which measured version the policy does not accept.
+def toolchain_fault(statement: Statement, cell: Cell, policy: Policy, manifest: Manifest) -> str:
+    """Which measured version the policy or the manifest does not accept.
 
-    A version that is told must fit, whatever the kind. One that is not told is a fault only where
-    the path itself was compiled and run for a GPU: neither an audit of finished machine code, nor a
-    question to the gate, nor a test on a processor needs the packages that build kernels.
+    A version that is told must fit the policy, whatever the kind. One that is not told is a fault
+    only where the path itself was compiled and run for a GPU: neither an audit of finished machine
+    code, nor a question to the gate, nor a test on a processor needs the packages that build
+    kernels. There, too, the versions count that the manifest's variants were built with.
     """
     predicate = statement.predicate
-    needed = hardware_of(cell) != ANYWHERE and predicate.machine.arch.startswith(GPU_ARCH)
-    found: dict[str, str | None] = {**predicate.toolchain.packages}
+    built = hardware_of(cell) != ANYWHERE and predicate.machine.arch.startswith(GPU_ARCH)
+    found: dict[str, str | None] = {
+        package_name(name): version for name, version in predicate.toolchain.packages.items()
+    }
     found |= {"driver": predicate.machine.driver, "cuda": predicate.machine.cuda}
-    for name, wanted in toolchain.exact.items():
-        version = found.get(name.lower())
-        if version is None and needed:
-            return f"does not tell its version of {name}; the policy wants {wanted}"
-        if version not in {None, wanted}:
-            return f"{name} {version}, where the policy wants {wanted}"
-    for name, specifier in toolchain.ranges.items():
-        version = found.get(name.lower())
-        if version is None and needed:
-            return f"does not tell its version of {name}; the policy wants {specifier}"
-        if version is not None and not within(version, specifier):
-            return f"{name} {version}, where the policy wants {specifier}"
+    wanted = [
+        *(("policy", name, want, operator.eq) for name, want in policy.toolchain.exact.items()),
+        *(("policy", name, want, within) for name, want in policy.toolchain.ranges.items()),
+        *(("manifest", name, want, is_build_of) for name, want in manifest.toolchain.items()),
+    ]
+    for whose, name, want, fits in wanted:
+        version = found.get(package_name(name))
+        if version is None and built:
+            return f"does not tell its version of {name}; the {whose} wants {want}"
+        if version is not None and (built or whose == "policy") and not fits(version, want):
+            return f"{name} {version}, where the {whose} wants {want}"
     return ""
 
 
+def named_test_fault(statement: Statement, cell: Cell, manifest: Manifest) -> str:
+    """Which test that the manifest names did not pass, of those that judge the cell's unit."""
+    predicate = statement.predicate
+    if not isinstance(predicate, KernelTestV1 | RefusalV1):
+        return ""
+    patterns = [pattern for unit in tested_with(manifest, unit_of(cell)) for pattern in unit.tests]
+    for test in manifest.evidence.tests:
+        file = test.partition("::")[0]
+        mine = any(matches(pattern, file) for pattern in patterns)
+        if mine and not any(_is_of(passed, test) for passed in predicate.results.passed):
+            return f"{test}, which the manifest wants passed, is not among the tests that did"
+    return ""
+
+
+def _is_of(passed: str, test: str) -> bool:
+    """Whether a node id is a test, one of its parameters, or a test of its file or class."""
+    return passed == test or passed.startswith((f"{test}[", f"{test}::"))
+
+
 def floor_fault(statement: Statement, cell: Cell, policy: Policy, manifest: Manifest) -> str:
-    """What there is too little of, or what was compared with something else."""
-    predicate, floors = statement.predicate, floors_in_force(policy, manifest)
+    """What there is too little of, or what was compared with something else or in another way."""
+    predicate = statement.predicate
+    if isinstance(predicate, PerformanceV1):
+        return one_sided(predicate) or _claim_fault(predicate, policy, manifest)
+    if not isinstance(predicate, KernelTestV1 | StressV1 | ModelEvalV1):
+        return ""
+    floors = floors_in_force(policy, manifest)
     if isinstance(predicate, KernelTestV1):
         return _seeds_fault(predicate.seeds, floors)
     if isinstance(predicate, StressV1):
         return _seeds_fault(predicate.seeds, floors) or _stress_fault(predicate, floors)
-    if isinstance(predicate, ModelEvalV1):
-        served = {region.id for region in manifest.scope if region.tier is Tier.SERVED}
-        if cell.region in served and predicate.endpoint is None:
-            return "a call of the library, where the tier `served` asks an engine's endpoint"
-        return _model_fault(predicate, manifest) or _eval_fault(predicate, floors)
-    if isinstance(predicate, PerformanceV1):
-        return _claim_fault(predicate, policy, manifest)
-    return ""
+    served = {region.id for region in manifest.scope if region.tier is Tier.SERVED}
+    if cell.region in served and predicate.endpoint is None:
+        return "a call of the library, where the tier `served` asks an engine's endpoint"
+    return _model_fault(predicate, manifest) or unsure(predicate) or _eval_fault(predicate, floors)
 
 
 def _seeds_fault(seeds: tuple[int, ...], floors: Floors) -> str:

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What evidence says of the cells that a change owes; imported only where there is some."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from fasttrack.case import Case
-from fasttrack.config import judged_or_head
 from fasttrack.errors import FactUnavailable
 from fasttrack.evidence.coverage import Evidence, Terms
-from fasttrack.evidence.gathered import gather, judged_evidence
-from fasttrack.evidence.inputs import InputGraph
+from fasttrack.evidence.known import Known, known_evidence
 from fasttrack.evidence.owed import Owed
+from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.subject import unit_of
+from fasttrack.evidence.trust import Judged
 
 
 def answered(
@@ -30,27 +32,42 @@ def answered(
     Raises:
         InputError: the folder that was handed in can not be read.
     """
-    trees = (case.change.base, judged_or_head(case.change))
-    try:
-        stored = gather(case.change, trees, case.config.folder, case.evidence)
-    except FactUnavailable as reason:
-        unknown[f"evidence: {reason}"] = None
-        stored = []
-    cells = {one.cell.id for mine in owed.values() for one in mine}
-    evidence = judged_evidence(stored, cells, case.policy.trust, case.as_of)
+    known = case.once(known_evidence)
+    if known.unknown:
+        unknown[f"evidence: {known.unknown}"] = None
+    about = known.about({one.cell.id for mine in owed.values() for one in mine})
+    now = _bytes_now(known, owed, {one.statement.predicate.inputs.unit for one in about})
+    # Whose word it is matters for the bytes that there are: others are stale, whoever says so.
+    judged = {
+        stored.signed: one
+        for stored, one in known.judged([s for s in about if _bytes_of(s.statement) in now])
+    }
+    nobody = partial(Judged, accepted=False, pools=frozenset(), refusals=())
+    evidence = Evidence(judged.get(s.signed) or nobody(s.statement) for s in about)
     for path, mine in owed.items():
-        yield from _of_manifest(case, path, mine, evidence, unknown)
+        terms = Terms(case.policy, case.head.valid[path], case.as_of)
+        for one in mine:
+            try:
+                answer = evidence.answer(one.cell, terms, known.graph(path).unit_inputs)
+                yield replace(one, answer=answer)
+            except FactUnavailable as reason:
+                unknown[f"{path}: inputs of {unit_of(one.cell)}: {reason}"] = None
+                yield one
 
 
-def _of_manifest(
-    case: Case, path: str, owed: Sequence[Owed], evidence: Evidence, unknown: dict[str, None]
-) -> Iterator[Owed]:
-    manifest = case.head.valid[path]
-    graph = InputGraph(case.change, judged_or_head(case.change), manifest, case.config)
-    terms = Terms(case.policy, manifest, case.as_of)
-    for one in owed:
-        try:
-            yield replace(one, answer=evidence.answer(one.cell, terms, graph.unit_inputs))
-        except FactUnavailable as reason:
-            unknown[f"{path}: inputs of {unit_of(one.cell)}: {reason}"] = None
-            yield one
+def _bytes_now(
+    known: Known, owed: Mapping[str, Sequence[Owed]], units: Set[str]
+) -> frozenset[tuple[str, str, str]]:
+    """What the owed cells' units are after the merge, of those that statements speak of."""
+    found = set()
+    for path, mine in owed.items():
+        for unit in {unit_of(one.cell) for one in mine} & units:
+            with suppress(FactUnavailable):  # whoever asks for the answer is told
+                inputs = known.graph(path).unit_inputs(unit)
+                found.add((unit, inputs.digest, inputs.tests_digest))
+    return frozenset(found)
+
+
+def _bytes_of(statement: Statement) -> tuple[str, str, str]:
+    inputs = statement.predicate.inputs
+    return inputs.unit, inputs.digest, inputs.tests

@@ -25,6 +25,9 @@ from fasttrack.vocabulary import Kind
 
 MIN_PAIRS = 3
 """With fewer pairs a ratio has no spread to stand out of."""
+ACCEPTANCE_SLACK = 0.02
+"""Share by which acceptance lengths may differ, of the sides of a run and from what is claimed: a
+ratio carries all of it."""
 _TIMED = (Metric.UNIT_TIME_US, Metric.LAYER_TIME_US)
 
 
@@ -112,6 +115,20 @@ def compare(
     return Comparison(outcome, tuple(reasons), claim.ratio, measured.ratio, differences)
 
 
+def too_fast(measured: PerformanceV1, peak_tb_s: float) -> str:
+    """How a time is below what its bytes take; empty when it is not, or nobody knows the bytes.
+
+    Args:
+        measured: content of a performance statement.
+        peak_tb_s: data sheet bandwidth of the device.
+    """
+    least = measured.least_us(peak_tb_s)
+    fastest = min(measured.ours.low, measured.baseline.low)
+    if measured.metric not in _TIMED or least is None or fastest >= least:
+        return ""
+    return f"{fastest:.3g} us, and its bytes alone take {least:.3g} us"
+
+
 def _contradictions(measured: PerformanceV1) -> list[str]:
     problems = measured.problems()
     named = measured.cell.values.get("metric")
@@ -127,11 +144,35 @@ def _differences(
     alone = manifest.model_copy(update={"claims": (claim,)})
     (cell,) = witness_points(alone, Kind.PERFORMANCE, {}, {})
     found = measured.cell.values
-    return {
+    differences = {
         axis: Difference(cell.values.get(axis), found.get(axis))
         for axis in sorted(cell.values.keys() | found.keys())
         if cell.values.get(axis) != found.get(axis)
     }
+    length = claimed_length(cell.values)
+    if length is not None and not same_acceptance(measured.acceptance_length, length):
+        seen = measured.acceptance_length
+        run = None if seen is None else f"{seen:g} in the run"
+        differences.setdefault("acceptance_length", Difference(f"{length:g}", run))
+    return differences
+
+
+def claimed_length(values: Mapping[str, Value]) -> float | None:
+    """Tokens per verify window that a cell's conditions state; None where they state none.
+
+    Raises:
+        ValueError: they state it in other words than a manifest's.
+    """
+    if "acceptance_length" in values:
+        return float(values["acceptance_length"])
+    if "acceptance_rates" in values:
+        return 1 + sum(float(rate) for rate in str(values["acceptance_rates"]).split(","))
+    return None
+
+
+def same_acceptance(measured: float | None, stated: float) -> bool:
+    """Whether a run had an acceptance length, as nearly as a ratio needs it."""
+    return measured is not None and abs(measured - stated) <= ACCEPTANCE_SLACK * stated
 
 
 def _judge(
@@ -148,9 +189,7 @@ def _judge(
         least = measured.least_us(bandwidth.peak)
         if least is None:
             return Outcome.UNKNOWN, "the statement does not say which bytes must move"
-        fastest = min(measured.ours.low, measured.baseline.low)
-        if fastest < least:
-            reason = f"{fastest:.3g} us, and its bytes alone take {least:.3g} us"
+        if reason := too_fast(measured, bandwidth.peak):
             return Outcome.IMPOSSIBLE, reason
     return _judge_ratio(claim.ratio, measured.ratio)
 

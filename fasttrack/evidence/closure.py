@@ -5,12 +5,14 @@ What a source names is read in `named`; besides imports and includes a string in
 file by its path or dotted name, in an `__init__` also by a bare name, because `__all__`, lazy
 imports and kernel sources are written so. A module brings the `__init__` files above it. A name is
 matched against the end of a path, because nobody knows here which folder is on the search path:
-too many dependencies cost a test run, one too few would let stale evidence stand. A source of which
-nobody can tell what it loads depends on everything.
+too many dependencies cost a test run, one too few would let stale evidence stand. Only where the
+whole name is a path from the top, a file that ends so inside a package (`tests/engine/ops.py` for
+`engine.ops`) is another module. A source of which nobody can tell what it loads depends on
+everything.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from fasttrack.errors import FactUnavailable
@@ -20,14 +22,18 @@ from fasttrack.evidence.named import Named, files_named, names_in, plain
 class Closure:
     """The dependency graph of a set of files in one tree."""
 
-    def __init__(self, paths: Iterable[str], text_of: Callable[[str], str]) -> None:
+    def __init__(
+        self, paths: Iterable[str], text_of: Callable[[str], str], tree: Container[str] = ()
+    ) -> None:
         """Takes the paths of the set; texts are read when they are asked for.
 
         Args:
             paths: all files of the set; no other is ever found.
             text_of: UTF-8 text of one of them; may raise FactUnavailable.
+            tree: every file there is, which tells what a name means from the top.
         """
         self._paths = frozenset(paths)
+        self._tree = tree
         self._text_of = text_of
         self._by_suffix = _suffixes(self._paths)
         self._direct: dict[str, Mapping[str, str]] = {}
@@ -97,11 +103,17 @@ class Closure:
         return path in self._paths
 
     def module(self, parts: tuple[str, ...]) -> Iterator[str]:
-        """See `Index`: wherever it is."""
-        if parts:
-            stem = "/".join(parts)
-            yield from self.ending(f"{stem}.py")
-            yield from self.ending(f"{stem}/__init__.py")
+        """See `Index`: wherever it is, but for namesakes in packages of a module at the top."""
+        if not parts:
+            return
+        stem = "/".join(parts)
+        tails = (f"{stem}.py", f"{stem}/__init__.py")
+        at_top = any(tail in self._tree for tail in tails)
+        for tail in tails:
+            for path in self.ending(tail):
+                above = path.removesuffix(tail)
+                if not (above and at_top and f"{above}__init__.py" in self._tree):
+                    yield path
 
     def ending(self, tail: str) -> Iterable[str]:
         """See `Index`."""

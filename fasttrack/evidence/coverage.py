@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What evidence says of a cell: the one judgement that verdict, plan and effective tier share.
 
-A statement is judged by the first thing that is wrong with it, in the order of `_judged`: whether
+A statement is judged by the first thing that is wrong with it, in the order of `answer_of`: whether
 it speaks of the unit and of these bytes, whose word it is, what it shows, on which machine, with
 which versions, how much of it, and how old it is. A cell is as good as the best of its statements.
 Trust has verified the signatures before; only it knows how many pools must agree, and here they
@@ -17,7 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from fasttrack.evidence.acceptable import device_fault, floor_fault, toolchain_fault
+from fasttrack.evidence.acceptable import (
+    device_fault,
+    floor_fault,
+    named_test_fault,
+    toolchain_fault,
+)
 from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
 from fasttrack.evidence.predicates.model_eval_v1 import ModelEvalV1
@@ -82,7 +87,7 @@ class Evidence:
         if not known:
             return _wrong_unit(about[0].statement, cell) if about else MISSING
         inputs = inputs_of(unit_of(cell))
-        answers = [(one, _judged(one, cell, terms, inputs)) for one in known]
+        answers = [(one, answer_of(one, cell, terms, inputs)) for one in known]
         return max((_best(part, cell, terms) for part in _parts(answers, terms)), key=_order)
 
 
@@ -130,8 +135,15 @@ def _wrong_unit(statement: Statement, cell: Cell) -> Answer:
     return Answer(Status.WRONG_UNIT, f"it binds to the files of {saw}, and the cell's are {want}'s")
 
 
-def _judged(one: Judged, cell: Cell, terms: Terms, inputs: UnitInputs) -> Answer:
-    """What one statement of the cell's unit says, before pools are counted."""
+def answer_of(one: Judged, cell: Cell, terms: Terms, inputs: UnitInputs) -> Answer:
+    """What one statement of the cell's unit says, before pools are counted.
+
+    Args:
+        one: the statement, after its signatures were judged.
+        cell: the cell that it speaks of.
+        terms: what it is held against.
+        inputs: the unit's, as they are now.
+    """
     statement = one.statement
     policy, facts = terms.policy, statement.predicate.inputs
     bytes_now = {"files": inputs.digest, "tests": inputs.tests_digest}
@@ -144,8 +156,9 @@ def _judged(one: Judged, cell: Cell, terms: Terms, inputs: UnitInputs) -> Answer
     if fault := _shown(statement, terms.day):
         return fault
     for status, text in (
+        (Status.SKIPPED, named_test_fault(statement, cell, terms.manifest)),
         (Status.WRONG_DEVICE, device_fault(statement.predicate.machine, cell, policy.hardware)),
-        (Status.WRONG_TOOLCHAIN, toolchain_fault(statement, cell, policy.toolchain)),
+        (Status.WRONG_TOOLCHAIN, toolchain_fault(statement, cell, policy, terms.manifest)),
         (Status.BELOW_FLOOR, floor_fault(statement, cell, policy, terms.manifest)),
         (Status.TOO_OLD, _said(one, Reason.TOO_OLD)),
     ):
@@ -161,18 +174,16 @@ def _agreed(answers: Sequence[tuple[Judged, Answer]], cell: Cell, terms: Terms) 
     stands for no pool here.
     """
     wanted = terms.policy.trust.thresholds.get(cell.kind, DEFAULT_THRESHOLD)
-    agreed: list[Answer] = []
-    for _, answer in answers:
-        pools: set[str] = set()
-        for other, its in answers:
-            if its.covers and its.status.rank <= answer.status.rank:
-                pools |= other.pools
-        if answer.covers and len(pools) < wanted:
+    covering = [(answer.status.rank, one.pools) for one, answer in answers if answer.covers]
+    few: dict[int, Answer] = {}
+    for rank in {rank for rank, _ in covering}:
+        pools = frozenset[str]().union(*(pools for its, pools in covering if its <= rank))
+        if len(pools) < wanted:
             text = f"{len(pools)} of {wanted} pools say so: {', '.join(sorted(pools))}"
-            agreed.append(Answer(Status.UNTRUSTED, text))
-        else:
-            agreed.append(answer)
-    return agreed
+            few[rank] = Answer(Status.UNTRUSTED, text)
+    return [
+        few.get(answer.status.rank, answer) if answer.covers else answer for _, answer in answers
+    ]
 
 
 def _distrust(one: Judged) -> str:

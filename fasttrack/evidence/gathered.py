@@ -15,9 +15,10 @@ from fasttrack.change.change import Change
 from fasttrack.change.tree import Tree
 from fasttrack.evidence.accept import accept
 from fasttrack.evidence.coverage import Evidence
-from fasttrack.evidence.store import FOLDER, SUFFIX, Stored, read_folder, read_tree
+from fasttrack.evidence.store import FOLDER, Stored, read_folder, read_tree
+from fasttrack.evidence.store_files import SUFFIX
 from fasttrack.manifest.cells import CellId
-from fasttrack.policy.model import Trust
+from fasttrack.policy.trust import Trust
 
 
 def gather(change: Change, trees: Iterable[Tree], folder: str, more: Path | None) -> list[Stored]:

@@ -94,10 +94,23 @@ def modules_of(path: str, found: Import) -> Iterator[tuple[str, ...]]:
 def packages_of(path: str) -> Iterator[str]:
     """The `__init__.py` files that Python runs before the module at `path`, were they there."""
     if path.endswith(".py"):
-        for parent in PurePosixPath(path).parents:
-            init = (parent / "__init__.py").as_posix()
-            if init != path:
+        for folder in folders_above(path):
+            if (init := f"{folder}__init__.py") != path:
                 yield init
+
+
+def folders_above(path: str) -> Iterator[str]:
+    """The folders above a path, inner ones first, with a `/` at the end; the top is empty."""
+    folder = path.rpartition("/")[0]
+    while folder:
+        yield f"{folder}/"
+        folder = folder.rpartition("/")[0]
+    yield ""
+
+
+def is_read(path: str) -> bool:
+    """Whether `names_in` asks for the text of the file at a path."""
+    return PurePosixPath(path).suffix.lower() in _PYTHON_SUFFIXES | _C_SUFFIXES
 
 
 class Index(Protocol):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which evidence a change owes.
 
-A change is held only by cells that it made stale (it touches a byte that their unit depends on)
-or new (its scope admits points, or claims a tier, that the target branch's scope did not).
+A change is held only by cells that it made stale (it touches a byte to which evidence of their unit
+binds) or new (its scope admits points, or claims a tier, that the target branch's scope did not).
 Narrowing owes nothing. What evidence says of an owed cell is for `fasttrack.evidence.coverage`.
 """
 
@@ -16,6 +16,7 @@ from fasttrack.change.change import Change
 from fasttrack.change.tree import Tree
 from fasttrack.config import judged_or_head
 from fasttrack.errors import FactUnavailable, InputError
+from fasttrack.evidence.graphs import input_graphs
 from fasttrack.evidence.status import MISSING, Answer
 from fasttrack.evidence.subject import unit_of
 from fasttrack.evidence.touched import touched_units
@@ -70,7 +71,7 @@ class Coverage:
 def judge_coverage(case: Case) -> Coverage:
     """The owed cells of a change with their evidence, by manifest, kind, region and key."""
     unknown: dict[str, None] = {}
-    owed = {path: [*_owed(case, path, m, unknown)] for path, m in case.head.valid.items()}
+    owed = {path: [*_owed(case, path, unknown)] for path in case.head.valid}
     found = [one for mine in owed.values() for one in mine]
     if found and _may_have_evidence(case):
         # What reads and judges statements is slow to import.
@@ -117,15 +118,11 @@ def variant_tables(change: Change, manifest: Manifest, tree: Tree) -> Mapping[st
     return tables
 
 
-def _owed(case: Case, path: str, manifest: Manifest, unknown: dict[str, None]) -> Iterator[Owed]:
+def _owed(case: Case, path: str, unknown: dict[str, None]) -> Iterator[Owed]:
+    manifest, base = case.head.valid[path], case.base.valid.get(path)
     if not any(case.policy.tiers.get(region.tier) for region in manifest.scope):
         return  # without looking at what depends on what
-    base = case.base.valid.get(path)
-    try:
-        units = touched_units(case, manifest)
-    except FactUnavailable as reason:
-        unknown[f"{path}: {reason}"] = None
-        return
+    units = touched_units(case, manifest, base, case.once(input_graphs)[path].paths)
     fresh = {r.id for r in manifest.scope if _is_wider(r, base)}
     if not units and manifest == base:
         return

@@ -24,7 +24,7 @@ from fasttrack.evidence.floors import floors_in_force
 from fasttrack.evidence.inputs import InputGraph, UnitInputs
 from fasttrack.evidence.owed import kinds_owed
 from fasttrack.evidence.plan import MAX_BYTES, MAX_SEEDS, SEEDED, Plan, parse_plan, text_of
-from fasttrack.evidence.subject import unit_of
+from fasttrack.evidence.subject import tested_with, unit_of
 from fasttrack.globs import matches
 from fasttrack.manifest.cost import MAX_CELLS
 from fasttrack.manifest.model import Manifest
@@ -163,7 +163,7 @@ class Planner:
         ]
 
     def _patterns(self, unit: str) -> list[str]:
-        return list(dict.fromkeys(p for u in self._graph.tested_with(unit) for p in u.tests))
+        return list(dict.fromkeys(p for u in tested_with(self.manifest, unit) for p in u.tests))
 
     def _unit(self, inputs: UnitInputs) -> dict[str, Any]:
         return {

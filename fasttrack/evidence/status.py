@@ -24,7 +24,10 @@ class Status(StrEnum):
     @property
     def rank(self) -> int:
         """Position in the order, 0 for `covered`."""
-        return list(Status).index(self)
+        return _RANKS[self]
+
+
+_RANKS = {status: rank for rank, status in enumerate(Status)}
 
 
 @dataclass(frozen=True)

@@ -1,68 +1,126 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which units a change touches: those that depend on a byte that it changes."""
+"""Which units a change touches: those whose evidence speaks of other bytes once it is merged.
 
-from collections.abc import Iterator, Mapping, Sequence
+A unit is touched when its files or its tests, as `fasttrack.evidence.unit_paths` finds them and
+statements bind to them, are not the same after the merge as at the target's tip. Files that one of
+the files imports from outside the roots count where the policy says that a changed boundary makes
+evidence stale.
+"""
 
-from fasttrack.case import Case, in_roots
-from fasttrack.change.tree import Tree
+from collections.abc import Container, Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+
+from fasttrack.case import Case
+from fasttrack.change.tree import Entry
 from fasttrack.config import judged_or_head
 from fasttrack.errors import FactUnavailable
-from fasttrack.evidence.closure import Closure
-from fasttrack.globs import matches
-from fasttrack.manifest.model import GATE_UNIT, PATH_UNIT, Manifest, Unit
+from fasttrack.evidence.unit_paths import PathGraph, Reasons, UnitPaths
+from fasttrack.manifest.model import Manifest
 
 
-def touched_units(case: Case, manifest: Manifest) -> Mapping[str, str]:
+def touched_units(
+    case: Case, manifest: Manifest, base: Manifest | None, graph: PathGraph
+) -> Mapping[str, str]:
     """Unit id to the reason why its evidence is stale; units left alone are absent.
 
-    The unit `path` is touched by every change inside the roots.
+    A unit of which nobody can tell what it depends on is touched.
+
+    Args:
+        case: the change.
+        manifest: the manifest after the merge.
+        base: the same at the target's tip; None when it is new.
+        graph: of `manifest` and the files after the merge.
     """
-    changed = [entry.path for entry in case.entries]
-    inside = [path for path in changed if in_roots(manifest, path)]
-    touched = {PATH_UNIT: f"{inside[0]} changed"} if inside else {}
-    trees = list(_trees(case)) if inside else []
-    closures = [_closure(case, manifest, tree) for tree in trees]
-    for unit in manifest.units:
-        reason = _direct(unit, changed) or _through_imports(unit.files, inside, closures, trees)
-        if reason is not None:
-            touched[unit.id] = reason
-    if reason := _through_imports(manifest.code.gate, inside, closures, trees):
-        touched[GATE_UNIT] = reason
+    entries = _landing(case)
+    reasons = {entry.path: _how(entry) for entry in entries}
+    before = None
+    if base is not None and (
+        _reshapes(entries, manifest, base) or _means_another(entries, judged_or_head(case.change))
+    ):
+        before = PathGraph(case.change, case.change.base, base, case.config)
+    boundary = case.policy.trust.boundary == "stale"
+    touched = {}
+    for unit in graph.units if reasons or before else ():
+        known = before.of(unit) if before and unit in before.units else None
+        if reason := _reason(graph.of(unit), known, reasons, boundary=boundary):
+            touched[unit] = reason
     return touched
 
 
-def _trees(case: Case) -> Iterator[Tree]:
-    """The files after the merge, and the target's when something that they needed was deleted."""
-    yield judged_or_head(case.change)
-    if any(entry.deleted for entry in case.entries):
-        yield case.change.base
+def _landing(case: Case) -> tuple[Entry, ...]:
+    """What merging does to the target, or would do if it did not conflict, without evidence."""
+    try:
+        landing = case.change.landing
+    except FactUnavailable:
+        return case.entries
+    return tuple(e for e in landing if not case.config.classes.is_evidence(e.path))
 
 
-def _closure(case: Case, manifest: Manifest, tree: Tree) -> Closure:
-    def text_of(path: str) -> str:
-        side = tree.get(path)
-        if side is None or not side.mode.startswith("100"):
-            raise FactUnavailable(f"{path} is no regular file; what it stands for is unknown")
-        return case.change.text(side)
-
-    return Closure((p for p in tree if in_roots(manifest, p)), text_of)
+def _how(entry: Entry) -> str:
+    if entry.modified:
+        return "changed"
+    return "is gone" if entry.deleted else "is new"
 
 
-def _direct(unit: Unit, changed: list[str]) -> str | None:
-    for patterns, what in ((unit.files, "its"), (unit.data, "its data"), (unit.tests, "its test")):
-        for path in changed:
-            if any(matches(pattern, path) for pattern in patterns):
-                return f"{what} file {path} changed"
-    return None
+def _reshapes(entries: tuple[Entry, ...], manifest: Manifest, base: Manifest) -> bool:
+    """Whether a unit may lose a file, or gain one, without a changed byte in what it has after.
+
+    Units are what the manifest says. An import leads elsewhere once its file is gone, or once a
+    folder becomes a package.
+    """
+    if (manifest.code, manifest.units) != (base.code, base.units):
+        return True
+    inits = (e for e in entries if PurePosixPath(e.path).name == "__init__.py")
+    return any(entry.deleted for entry in entries) or any(entry.added for entry in inits)
 
 
-def _through_imports(
-    patterns: Sequence[str], inside: list[str], closures: list[Closure], trees: list[Tree]
-) -> str | None:
-    for closure, tree in zip(closures, trees, strict=True):
-        own = [p for p in tree if any(matches(pattern, p) for pattern in patterns)]
-        reached = closure.of(own)
-        for path in inside:
-            if path in reached:
-                return f"it depends on {path}, which changed"
-    return None
+def _means_another(entries: Iterable[Entry], tree: Iterable[str]) -> bool:
+    """Whether a module is new at the top of which there was only a namesake, so that it leaves."""
+    new = {e.path for e in entries if e.added and e.path.endswith(".py")}
+    names = {path.rpartition("/")[2] for path in new}
+    return any(
+        tail in new
+        for path in tree
+        if path.rpartition("/")[2] in names
+        for tail in (path[at + 1 :] for at, letter in enumerate(path) if letter == "/")
+    )
+
+
+def _reason(
+    after: UnitPaths, before: UnitPaths | None, changed: Mapping[str, str], *, boundary: bool
+) -> str:
+    """Why one unit is touched; empty when it is not. The cheapest parts are looked at first."""
+    try:
+        for lead, part in _parts(after, boundary=boundary):
+            if path := _first(changed, part):
+                return f"{lead} {path} {changed[path]}"
+        return _moved(after, before, changed, boundary=boundary) if before else ""
+    except FactUnavailable as reason:
+        return f"what it depends on can not be told: {reason}"
+
+
+def _parts(unit: UnitPaths, *, boundary: bool) -> Iterator[tuple[str, Reasons]]:
+    """Files that count, with what they are to the unit; each found when it is asked for."""
+    yield "its file", unit.own
+    yield "it depends on a file that changes:", unit.files
+    yield "its tests need a file that changes:", unit.tests
+    if boundary:
+        yield "it imports a file outside the roots that changes:", unit.boundary
+
+
+def _moved(
+    after: UnitPaths, before: UnitPaths, changed: Mapping[str, str], *, boundary: bool
+) -> str:
+    """How the unit has other files than it had, of which what it has now is as it was."""
+    now, then = _parts(after, boundary=boundary), _parts(before, boundary=boundary)
+    for (_, new), (_, old) in zip(now, then, strict=True):
+        if lost := _first(old, old.keys() - new.keys()):
+            return f"it depended on {lost}, which {changed.get(lost, 'it no longer does')}"
+        if gained := _first(new, new.keys() - old.keys()):
+            return f"it did not depend on {gained}, and now does"
+    return ""
+
+
+def _first(paths: Iterable[str], chosen: Container[str]) -> str:
+    """The first of the paths that is one of the chosen; empty when none is."""
+    return next((path for path in paths if path in chosen), "")

@@ -56,3 +56,10 @@ def within(version: str, specifier: str) -> bool:
         and _HOW[clause["how"]](found, bound)
         for clause in clauses
     )
+
+
+def is_build_of(version: str, wanted: str) -> bool:
+    """Whether it is the wanted version, built in whatever way when that names no build."""
+    if version == wanted or "+" in wanted:
+        return version == wanted
+    return within(version, f"=={wanted}")

@@ -5,15 +5,19 @@ The checker, the command line and the runtime gate ask here, so that all three r
 alike.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
+from fasttrack.errors import InputError
 from fasttrack.manifest.model import Manifest, Region
 from fasttrack.manifest.words import Ranks, Status
 from fasttrack.vocabulary import Tier
 
 DEFAULT_ADMIT_TIER = Tier.STRESS_TESTED
 """Lowest effective tier that the runtime admits, unless the policy sets another."""
+SHOWN_CHARACTERS = 40
+"""Of an id that nobody knows."""
 NOTHING_BORNE_OUT: Mapping[str, Tier] = {}
 """The effective tiers where there is no evidence."""
 
@@ -85,6 +89,31 @@ class RegionAnswer:
     def admits(self) -> bool:
         """Whether the runtime may admit the configuration through this region."""
         return not self.outside and not self.below
+
+
+def require_known(gpu: str, vocabulary: Collection[str], where: str) -> None:
+    """Sees to it that a person asks about hardware that the policy knows.
+
+    A slip in the name would else read as "no region holds it". A server does not ask so: what a
+    driver reports need not be known, and is then outside every region.
+
+    Args:
+        gpu: hardware id.
+        vocabulary: the ids of the policy.
+        where: the option that brought `gpu`.
+
+    Raises:
+        InputError: the policy does not know it.
+    """
+    if gpu in vocabulary:
+        return
+    near = get_close_matches(gpu.lower(), vocabulary, n=1)
+    raise InputError.one(
+        where,
+        repr(gpu[:SHOWN_CHARACTERS]),
+        f"a hardware id of the policy: {', '.join(sorted(vocabulary))}",
+        f"{where} {near[0]}" if near else "",
+    )
 
 
 def ask(

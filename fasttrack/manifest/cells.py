@@ -41,5 +41,8 @@ class Cell:
 def cell(kind: Kind, region: str, values: Mapping[str, Value]) -> Cell:
     """The cell with these values."""
     plain = {k: str(v) if isinstance(v, str) else v for k, v in values.items()}
-    key = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return Cell(kind, region, key, MappingProxyType(plain))
+    return Cell(kind, region, _canonical(plain), MappingProxyType(plain))
+
+
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
+"""Made once: statements are many, and each has a cell."""

@@ -2,9 +2,10 @@
 """What regions and claims must say in themselves: reachable bounds and complete conditions."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from fasttrack.manifest.consistency import Fault, Items, Loc, repeated
-from fasttrack.manifest.model import Claim, Region
+from fasttrack.manifest.model import Claim, Region, Workload
 from fasttrack.manifest.words import Acceptance, Metric
 
 _STEP = ("rows", "context")
@@ -18,6 +19,7 @@ NEEDED = {
     Metric.P90_INTERACTIVITY: _SERVING,
 }
 """Workload fields without which a metric says nothing."""
+_STATED = ("acceptance_length", "acceptance_rates")
 _TIMED = {Metric.UNIT_TIME_US, Metric.LAYER_TIME_US}
 
 
@@ -53,6 +55,7 @@ def claim_faults(claims: Items[Claim], unit_ids: frozenset[str]) -> Iterator[Fau
         loc: Loc = ("claims", i)
         yield from _subject_faults(claim, loc, unit_ids)
         yield from _workload_faults(claim, (*loc, "workload"))
+        yield from _acceptance_faults(claim.workload, (*loc, "workload"))
         yield from _side_faults(claim, loc)
 
 
@@ -73,11 +76,33 @@ def _workload_faults(claim: Claim, loc: Loc) -> Iterator[Fault]:
     if missing:
         saw = f"no {' and no '.join(repr(n) for n in missing)} with the metric '{claim.metric}'"
         yield Fault(loc, saw, "the full conditions")
-    without_draft = not workload.draft_tokens
-    if without_draft != (workload.acceptance is Acceptance.NONE):
-        saw = f"'{workload.acceptance}' with {workload.draft_tokens or 'no'} draft tokens"
+
+
+def _acceptance_faults(workload: Workload, loc: Loc) -> Iterator[Fault]:
+    """A source that fits the draft tokens, and how many of them it lets stand."""
+    drafts, source = workload.draft_tokens or 0, workload.acceptance
+    length, rates = workload.acceptance_length, workload.acceptance_rates
+    if (drafts == 0) != (source is Acceptance.NONE):
+        saw = f"'{source}' with {drafts or 'no'} draft tokens"
         want = "'none' without draft tokens, else 'synthetic' or 'measured'"
         yield Fault((*loc, "acceptance"), saw, want)
+    stated = [name for name in _STATED if getattr(workload, name) is not None]
+    if source is Acceptance.NONE and stated:
+        yield Fault((*loc, stated[0]), f"'{stated[0]}' with the acceptance 'none'", "no such key")
+    elif len(stated) > 1:
+        yield Fault((*loc, stated[1]), f"both '{stated[0]}' and '{stated[1]}'", "one of them")
+    elif source is Acceptance.SYNTHETIC and not stated:
+        saw = f"'synthetic' without '{_STATED[0]}' or '{_STATED[1]}'"
+        yield Fault((*loc, "acceptance"), saw, "one of them, or it may be any")
+    if length is not None and drafts and length > 1 + drafts:
+        saw = f"{length:g} tokens per window with {drafts} draft tokens"
+        yield Fault((*loc, "acceptance_length"), saw, f"at most {1 + drafts}")
+    if rates is not None and drafts and len(rates) != drafts:
+        saw = f"{len(rates)} rates with {drafts} draft tokens"
+        yield Fault((*loc, "acceptance_rates"), saw, "one for each draft token")
+    if rates is not None and any(b > a for a, b in pairwise(rates)):
+        want = "rates that never rise: a token stands only with all before it"
+        yield Fault((*loc, "acceptance_rates"), "a rate above the one before it", want)
 
 
 def _side_faults(claim: Claim, loc: Loc) -> Iterator[Fault]:

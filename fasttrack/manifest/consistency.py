@@ -27,6 +27,8 @@ from fasttrack.manifest.model import (
 )
 from fasttrack.manifest.words import UnitAxis
 
+SEQUENCES = frozenset({"acceptance_rates"})
+"""Keys of lists that are no sets: the place of a value says what it is about."""
 RESERVED_IDS = {PATH_UNIT: "all roots together", GATE_UNIT: "the files of the gate"}
 """Ids that no unit may take, and what they stand for."""
 
@@ -70,7 +72,8 @@ def repeated_values(data: object, loc: Loc = ()) -> Iterator[Fault]:
     """Words and numbers that a list of the document holds twice, at the second place."""
     if isinstance(data, dict):
         for key, value in data.items():
-            yield from repeated_values(value, (*loc, key))
+            if key not in SEQUENCES:
+                yield from repeated_values(value, (*loc, key))
     elif isinstance(data, list):
         plain = [(i, v) for i, v in enumerate(data) if not isinstance(v, dict | list)]
         yield from repeated(((*loc, i), (type(v), v), f"'{v}'") for i, v in plain)
@@ -175,6 +178,8 @@ def list_faults(sections: Sections) -> Iterator[Fault]:
         (("waivers", i), (w.rule, w.path, w.fingerprint), f"the waiver of {w.rule} for '{w.path}'")
         for i, w in sections.waivers.items()
     )
+    if sections.evidence is not None and len(sections.units) == len(sections.unit_ids):
+        yield from _test_faults(sections.evidence, sections.units.values())
     evals = sections.evidence.evals if sections.evidence else ()
     yield from repeated(
         (("evidence", "evals", i, "task"), e.task, f"'{e.task}'") for i, e in enumerate(evals)
@@ -196,6 +201,15 @@ def _table_faults(unit: Unit, table: str, loc: Loc) -> Iterator[Fault]:
         yield Fault((*loc, "variants"), saw, "a data file of the unit", "add it to 'data'")
     if not unit.archs:
         yield Fault((*loc, "variants"), "a variant table on a unit without 'archs'", "its 'archs'")
+
+
+def _test_faults(evidence: Evidence, units: Iterable[Unit]) -> Iterator[Fault]:
+    """Named tests that judge no unit, of which no evidence would be asked."""
+    patterns = [pattern for unit in units for pattern in unit.tests]
+    for i, test in enumerate(evidence.tests):
+        if not any(globs.matches(pattern, test.partition("::")[0]) for pattern in patterns):
+            saw = f"'{test}', which no unit's 'tests' match"
+            yield Fault(("evidence", "tests", i), saw, "a test of a unit")
 
 
 def _inside(root: str, pattern: str) -> bool:

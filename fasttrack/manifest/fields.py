@@ -18,10 +18,10 @@ MAX_COUNT = 1 << 40
 T = TypeVar("T")
 
 
-def _value(check: Callable[[str], str | None]) -> AfterValidator:
+def _value(check: Callable[[T], str | None]) -> AfterValidator:
     """A validator over a function that returns what is wanted instead, or None when all is well."""
 
-    def read(value: str) -> str:
+    def read(value: T) -> T:
         if wanted := check(value):
             raise PydanticCustomError("text", "Input should be {wanted}", {"wanted": wanted})
         return value
@@ -77,6 +77,11 @@ def _whole(value: object) -> object:
     return value
 
 
+def spelled(value: float) -> str:
+    """The one spelling of a `Thousandths`: no zeros or point at its end, and no -0."""
+    return f"{abs(value):.3f}".rstrip("0").rstrip(".")
+
+
 FirstFormat = Annotated[Literal[1], BeforeValidator(_whole)]
 """Version 1 of a file format."""
 Listed = Annotated[
@@ -110,6 +115,12 @@ CountOrZero = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 """A whole number from 0."""
 Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
 """A finite number above 0."""
+Thousandths = Annotated[
+    float,
+    Field(ge=0, le=1e6, allow_inf_nan=False),
+    _value(lambda value: None if round(value, 3) == value else "a number of at most 3 decimals"),
+]
+"""A number from 0 that has one spelling (`spelled`), as cells need it."""
 Number = Annotated[float, Field(ge=-1e12, le=1e12, allow_inf_nan=False)]
 """A finite number."""
 Day = date

@@ -26,6 +26,8 @@ from fasttrack.manifest.fields import (
     Symbol,
     TestId,
     Text,
+    Thousandths,
+    spelled,
 )
 from fasttrack.manifest.words import (
     Acceptance,
@@ -48,6 +50,9 @@ Dtypes = Listed[Dtype]
 Parallel = Listed[Annotated[int, Field(ge=1, le=4096)]]
 Version = Annotated[str, Field(pattern=r"^[0-9][A-Za-z0-9.+!_-]{0,63}$")]
 Package = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+Rate = Annotated[Thousandths, Field(le=1)]
+# Not `\w`: with the letters of all scripts it takes 60 ms to prepare, each time a program starts.
+_MODEL_WORD = "[A-Za-z0-9][A-Za-z0-9_.-]{0,95}"
 Arch = Annotated[str, Field(pattern=r"^sm_[0-9]{2,3}[af]?$")]
 
 
@@ -236,6 +241,19 @@ class Workload(Record):
     """Draft tokens per request; 0 is no speculation."""
     acceptance: Acceptance
     """Where acceptance comes from; `none` without draft tokens."""
+    acceptance_length: Annotated[Thousandths, Field(ge=1)] | None = None
+    """Tokens that one verify window yields on average, from 1 to 1 + draft tokens."""
+    acceptance_rates: Annotated[tuple[Rate, ...], Field(min_length=1, max_length=32)] | None = None
+    """Instead: how often each draft token stands together with all before it."""
+
+    def conditions(self) -> dict[str, str | int]:
+        """Axis to value of a cell, for everything that is stated."""
+        found = self.model_dump(mode="json", exclude_none=True)
+        if self.acceptance_length is not None:
+            found["acceptance_length"] = spelled(self.acceptance_length)
+        if self.acceptance_rates is not None:
+            found["acceptance_rates"] = ",".join(map(spelled, self.acceptance_rates))
+        return found
 
 
 class Side(Record):
@@ -333,7 +351,7 @@ class Manifest(Record):
     """Version of this format."""
     name: Identifier
     """Name of the decode path."""
-    model: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}$")]
+    model: Annotated[str, Field(pattern=rf"^{_MODEL_WORD}/{_MODEL_WORD}$")]
     """`organisation/model`; model-level evidence counts for exactly this model."""
     weights: Weights
     """The weights that evals speak about."""

@@ -190,7 +190,7 @@ def _performance(manifest: Manifest, _: Vocabulary, __: Tables) -> Iterator[Cell
         values: dict[str, Value] = {"metric": claim.metric}
         if claim.of is not None:
             values["unit" if claim.of in {u.id for u in manifest.units} else "layer"] = claim.of
-        values |= claim.workload.model_dump(mode="json", exclude_none=True)
+        values |= claim.workload.conditions()
         for name, side in (("ours", claim.ours), ("baseline", claim.baseline)):
             values |= {f"{name}.{k}": v for k, v in side.model_dump().items()}
         yield cell(Kind.PERFORMANCE, "", values)

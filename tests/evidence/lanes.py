@@ -19,7 +19,7 @@ from fasttrack.evidence.predicates.common import BoundaryFile
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.subject import hardware_of, unit_of
 from fasttrack.manifest.cells import Cell
-from fasttrack.policy.model import Key
+from fasttrack.policy.trust import Key
 from fasttrack.testing import Content
 from fasttrack.verdict import Request, Verdict, evaluate
 from fasttrack.vocabulary import Kind

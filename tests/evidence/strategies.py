@@ -49,10 +49,12 @@ def facts(kind: Kind, **changes: Any) -> dict[str, Any]:
 
     Args:
         kind: of the cell.
-        changes: `values` of the cell, `run`, `finished`, `hardware`, `unit`, `digest`, `tests`.
+        changes: `values` of the cell, `plan`, `run`, `finished`, `hardware`, `unit`, `digest`,
+            `tests`.
     """
     asked = {
         "values": {"unit": "kda", "rows": 4, "hardware": "h200"},
+        "plan": "1" * 32,
         "run": "2" * 32,
         "finished": FINISHED,
         "hardware": "h200",
@@ -64,7 +66,7 @@ def facts(kind: Kind, **changes: Any) -> dict[str, Any]:
     return {
         "cell": CellFacts(kind=kind, region="r", values=asked["values"]),
         "run": RunFacts(
-            plan="1" * 32,
+            plan=asked["plan"],
             run=asked["run"],
             commit="c" * 40,
             started=finished - timedelta(minutes=5),
@@ -78,7 +80,7 @@ def facts(kind: Kind, **changes: Any) -> dict[str, Any]:
             count=1,
             memory_bytes=141 * 10**9,
         ),
-        "toolchain": Toolchain(python="3.11.9", packages={"torch": "2.13.0"}),
+        "toolchain": Toolchain(python="3.11.9", packages={"torch": "2.11.0"}),
         "inputs": Inputs(unit=asked["unit"], digest=asked["digest"], tests=asked["tests"]),
     }
 
@@ -131,7 +133,7 @@ GOOD: Mapping[Kind, Mapping[str, Any]] = {
         "ours": spread(50.0),
         "baseline": spread(100.0),
         "ratio": spread(2.0),
-        "pairs": 30,
+        "pairs": 10,
         "execution": EXECUTION,
     },
 }

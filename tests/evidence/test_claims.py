@@ -14,7 +14,7 @@ from fasttrack.evidence.predicates.common import Execution, Spread
 from fasttrack.manifest.cells import Value
 from fasttrack.manifest.model import Claim
 from fasttrack.manifest.points import witness_points
-from fasttrack.manifest.words import Metric
+from fasttrack.manifest.words import Acceptance, Metric
 from fasttrack.policy.model import Bandwidth, Hardware
 from fasttrack.vocabulary import Kind
 from tests.evidence.strategies import EXECUTION, facts, spread
@@ -92,6 +92,40 @@ def test_every_condition_that_differs_is_named_with_both_values(axis: str) -> No
 def test_a_condition_that_only_the_measurement_has_differs_too() -> None:
     found = against(values=cell(CLAIM) | {"draft_tokens": 7})
     assert found.differences == {"draft_tokens": Difference(None, 7)}
+
+
+@given(st.integers(1000, 8000), st.none() | st.floats(1, 8))
+def test_a_run_of_another_acceptance_is_under_other_conditions(
+    stated: int, seen: float | None
+) -> None:
+    load: dict[str, Any] = {
+        "draft_tokens": 7,
+        "acceptance": Acceptance.SYNTHETIC,
+        "acceptance_length": stated / 1000,
+    }
+    claim = CLAIM.model_copy(update={"workload": CLAIM.workload.model_copy(update=load)})
+    found = against(claim, values=cell(claim), acceptance_length=seen)
+    same = seen is not None and abs(seen - stated / 1000) <= 0.02 * stated / 1000
+    assert (found.outcome is Outcome.OTHER_CONDITIONS) == (not same)
+    assert same or found.differences.keys() == {"acceptance_length"}
+
+
+RATES = st.lists(st.integers(0, 1000), min_size=1, max_size=32)
+
+
+@given(RATES)
+def test_rates_are_a_length_and_have_one_spelling_in_a_cell(thousandths: list[int]) -> None:
+    rates = tuple(sorted((n / 1000 for n in thousandths), reverse=True))
+    load: dict[str, Any] = {
+        "draft_tokens": len(rates),
+        "acceptance": Acceptance.SYNTHETIC,
+        "acceptance_rates": rates,
+    }
+    claim = CLAIM.model_copy(update={"workload": CLAIM.workload.model_copy(update=load)})
+    text = str(cell(claim)["acceptance_rates"])
+    assert tuple(float(rate) for rate in text.split(",")) == rates
+    assert len(text) <= 200  # what a statement's cell holds
+    assert against(claim, values=cell(claim), acceptance_length=1 + sum(rates)).differences == {}
 
 
 def test_an_uncontrolled_claim_is_never_borne_out() -> None:

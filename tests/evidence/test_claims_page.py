@@ -76,7 +76,7 @@ def faults(manifest: Manifest) -> list[str]:
 
 
 def test_every_block_of_the_page_is_followed_by_what_becomes_of_it() -> None:
-    assert len(BLOCKS) == PAGE.count("```yaml") == 8
+    assert len(BLOCKS) == PAGE.count("```yaml") == 9
     assert all(bool(block.quotes) == bool(block.refused_by) for block in BLOCKS)
     assert {block.refused_by for block in BLOCKS} == {"", "FT301", "FT313"}
 

@@ -136,6 +136,26 @@ def test_a_root_below_the_import_folder_is_found_by_the_end_of_its_path() -> Non
 
 
 @pytest.mark.parametrize(
+    ("more", "reached"),
+    [
+        # Nothing of that name at the top: whoever has it in a package may be meant.
+        ({}, True),
+        ({"tests/__init__.py": ""}, True),
+        # Where `tests` may be on the search path, it has a module of its own to lend.
+        ({"eng/b.py": ""}, True),
+        ({"eng/b.py": "", "tests/__init__.py": ""}, False),
+        ({"eng/b/__init__.py": "", "tests/__init__.py": ""}, False),
+    ],
+)
+def test_a_namesake_in_a_package_is_no_dependency_of_who_names_a_module_at_the_top(
+    more: dict[str, str], reached: bool
+) -> None:
+    files = {"tests/test_b.py": "import eng.b\n", "tests/eng/b.py": ""}
+    found = Closure(files, files.__getitem__, files | more).of(["tests/test_b.py"])
+    assert ("tests/eng/b.py" in found) is reached
+
+
+@pytest.mark.parametrize(
     ("path", "text"),
     [
         ("k/a.cu", "#include <common/tile.cuh>\n"),

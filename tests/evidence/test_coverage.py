@@ -20,7 +20,7 @@ from fasttrack.evidence.coverage import (
 )
 from fasttrack.evidence.digest import InputFile
 from fasttrack.evidence.inputs import UnitInputs
-from fasttrack.evidence.predicates.common import BoundaryFile, TestResults
+from fasttrack.evidence.predicates.common import BoundaryFile, Interval, TestResults
 from fasttrack.evidence.predicates.sync_audit_v1 import AuditedKernel, AuditWaiver
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.status import Answer, Status
@@ -172,14 +172,14 @@ def test_inputs_are_not_asked_for_where_no_statement_speaks_of_the_cells_unit() 
 @pytest.mark.parametrize(
     ("packages", "cuda", "said"),
     [
-        ({"cute": "4.8.1", "torch": "2.13.0+cu130"}, "13.0", ""),
-        ({"cute": "4.8.0", "torch": "2.13.0"}, "13.0", "CuTe 4.8.0, where the policy wants 4.8.1"),
+        ({"cute": "4.8.1", "torch": "2.11.0+cu130"}, "13.0", ""),
+        ({"cute": "4.8.0", "torch": "2.11.0"}, "13.0", "CuTe 4.8.0, where the policy wants 4.8.1"),
         ({"cute": "4.8.1", "torch": "2.9.1"}, "13.0", "torch 2.9.1, where the policy wants"),
         ({"cute": "4.8.1", "torch": "2.11.0rc1"}, "13.0", "torch 2.11.0rc1"),
         ({"cute": "4.8.1", "torch": "main"}, "13.0", "torch main"),
-        ({"cute": "4.8.1", "torch": "2.13.0"}, "12.9", "cuda 12.9"),
-        ({"cute": "4.8.1", "torch": "2.13.0"}, None, "does not tell its version of cuda"),
-        ({"torch": "2.13.0"}, "13.0", "does not tell its version of CuTe"),
+        ({"cute": "4.8.1", "torch": "2.11.0"}, "12.9", "cuda 12.9"),
+        ({"cute": "4.8.1", "torch": "2.11.0"}, None, "does not tell its version of cuda"),
+        ({"torch": "2.11.0"}, "13.0", "does not tell its version of CuTe"),
     ],
 )
 def test_versions_are_held_against_the_policys(
@@ -238,6 +238,7 @@ STRESS = cell(
 )
 EVAL = cell(Kind.MODEL_EVAL, "h100-tp1", {"hardware": "h200", "tensor_parallel": 1})
 WEIGHTS = {"weights": digest("0")}
+UNSURE = Interval(low=-0.01, high=0.01, confidence=0.9)
 
 
 def test_stress_needs_its_profile_iterations_and_a_device_for_each_real_rank() -> None:
@@ -257,11 +258,16 @@ def test_stress_needs_its_profile_iterations_and_a_device_for_each_real_rank() -
 
 
 @pytest.mark.parametrize(
-    ("ratio", "count", "said"),
-    [(2.0, 1, ""), (1.0, 1, "step: a ratio of 1"), (2.0, 2, "measured on 2 devices, not on 1")],
+    ("ratio", "count", "pairs", "said"),
+    [
+        (2.0, 1, 10, ""),
+        (1.0, 1, 10, "step: a ratio of 1"),
+        (2.0, 2, 10, "measured on 2 devices, not on 1"),
+        (2.0, 1, 9, "9 pairs of 10 runs of the path and 10 of the baseline"),
+    ],
 )
-def test_a_measurement_must_bear_its_claim_out_on_as_many_devices(
-    ratio: float, count: int, said: str
+def test_a_measurement_must_bear_its_claim_out_on_as_many_devices_in_one_interleaved_run(
+    ratio: float, count: int, pairs: int, said: str
 ) -> None:
     under = policy(
         hardware=POLICY_NOW.hardware
@@ -272,7 +278,12 @@ def test_a_measurement_must_bear_its_claim_out_on_as_many_devices(
         }
     )
     (about,) = witness_points(MANIFEST_NOW, Kind.PERFORMANCE, under.hardware, {})
-    content = {"ours": spread(100.0 / ratio), "ratio": spread(ratio), "bytes_moved": 1e6}
+    content = {
+        "ours": spread(100.0 / ratio),
+        "ratio": spread(ratio),
+        "bytes_moved": 1e6,
+        "pairs": pairs,
+    }
     values = dict(about.values)
     made = told(
         Kind.PERFORMANCE, values=values, unit="path", content=content, machine={"count": count}
@@ -290,6 +301,7 @@ def test_a_measurement_must_bear_its_claim_out_on_as_many_devices(
         ({"model": "example/mini"}, "model-evaluated", "speaks of the model example/mini"),
         ({"weights": digest("1")}, "model-evaluated", "other weights"),
         ({"baseline": "eager"}, "model-evaluated", "compares with eager, not with auto"),
+        ({"drop": UNSURE}, "model-evaluated", "an interval of 90% confidence"),
         ({}, "served", "a call of the library"),
         ({"endpoint": "vllm"}, "served", ""),
     ],
@@ -338,7 +350,7 @@ DRAWN = st.fixed_dictionaries(
         "key": st.sampled_from((*KEYS, *("good",) * 5)),
         "outcome": st.sampled_from(["passed", "passed", "failed", "skipped"]),
         "device": st.sampled_from(["NVIDIA H200", "NVIDIA H200", "NVIDIA H100"]),
-        "torch": st.sampled_from(["2.13.0", "2.13.0", "2.10.0"]),
+        "torch": st.sampled_from(["2.11.0", "2.11.0", "2.10.0"]),
         "seeds": st.sampled_from([3, 3, 5, 2]),
         "age": st.sampled_from((*AGES, -1)),
     }
@@ -367,7 +379,7 @@ def expected(drawn: Mapping[str, Any], boundary: str) -> tuple[bool, str]:
         (drawn["age"] < 0, "untrusted"),
         (drawn["outcome"] != "passed", drawn["outcome"]),
         (drawn["device"] != "NVIDIA H200", "wrong-device"),
-        (drawn["torch"] != "2.13.0", "wrong-toolchain"),
+        (drawn["torch"] != "2.11.0", "wrong-toolchain"),
         (drawn["seeds"] < 3, "below-floor"),
         (drawn["age"] > 90, "too-old"),
         (drawn["boundary"] != "9", "boundary-changed"),

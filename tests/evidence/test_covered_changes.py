@@ -2,6 +2,7 @@
 """Evidence in the verdict of whole changes: what makes it count, and what makes it stale."""
 
 import json
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -163,7 +164,7 @@ def test_untrusted_evidence_says_so_and_the_next_command_asks_whose_it_is(tmp_pa
     repo.commit("topic", stored(tmp_path / "new", statements_for(repo.path, "topic"), "nobody"))
     verdict = judged(repo.path)
     assert verdict.outcome is Outcome.NEEDS_EVIDENCE
-    assert [step.command for step in next_steps(verdict)] == [
+    assert [step.command for step in next_steps(replace(verdict, request=None))] == [
         "fasttrack evidence verify manifests/evidence/*.dsse.jsonl"
     ]
     text = text_report(verdict_record(verdict), Style())
@@ -184,7 +185,7 @@ def test_what_lacks_is_named_and_one_plan_asks_for_exactly_that(tmp_path: Path) 
         ("below-floor", "core"),
     }
     assert "1 of 3 seeds" in {c.detail for c in record.coverage.missing}
-    assert [step.command for step in next_steps(verdict)] == [
+    assert [step.command for step in next_steps(replace(verdict, request=None))] == [
         "fasttrack evidence plan --unit core --kind kernel-test --out plan.json",
         "fasttrack evidence collect --plan plan.json --out bundle --hardware h100",
         "fasttrack evidence sign --plan plan.json --bundle bundle --key FILE --key-id ID",
@@ -209,8 +210,9 @@ def test_evidence_that_nobody_asks_about_is_not_verified(
     repo, tip, topic = changed(tmp_path)
     kept = stored(tmp_path / "new", statements_for(repo.path, topic))
     monkeypatch.setattr("fasttrack.evidence.accept.verified_key_ids", None)
-    repo.commit("docs", {"docs/foo.md": "more\n", **kept}, parent=tip)
-    assert judged(repo.path, "docs").coverage.owed == ()
+    repo.commit("main", kept, parent=tip)
+    repo.commit("docs", {"docs/foo.md": "more\n"}, parent=tip)
+    assert judged(repo.path, "docs", labelled=True).coverage.owed == ()
     repo.commit("topic", kept)
     with pytest.raises(TypeError):
         judged(repo.path)

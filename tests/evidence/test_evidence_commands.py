@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`docs/evidence.md`, command by command; and what sign, merge, gc and collect say besides."""
 
+import fcntl
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,9 @@ from fasttrack.evidence.garbage import garbage, wanted_by
 from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.keyfile import new_key
 from fasttrack.evidence.store import Stored, read_folder, write
+from fasttrack.policy.load import load_policy
 from fasttrack.vocabulary import Kind
+from tests.engine import POLICY, files
 from tests.evidence.keys import DAY, key, signer, trust
 from tests.evidence.strategies import good
 from tests.test_docs import ROOT, commands, run
@@ -95,7 +98,8 @@ def test_the_page_quotes_the_digest_and_a_sample_as_they_are() -> None:
     text = (ROOT / PAGE).read_text("utf-8")
     (shell,) = re.findall(r"^```bash\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert shell in (ROOT / "tests/evidence/files_v1.sh").read_text("utf-8")
-    (sample,) = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    trusted, sample = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(load_policy(files()[POLICY] + trusted, "page").trust.identities) == 1
     map_file = ROOT / "tests/evidence/importers/samples/junit-map.yaml"
     assert map_file.read_text("utf-8").startswith(sample)
 
@@ -198,6 +202,22 @@ def test_gc_leaves_what_can_not_be_read_and_the_last_file_of_a_cell(
     assert removed == f"removed: {foreign.name}, 1 statements"
     assert why == "    key nobody is not one of the policy's"
     assert left == f"left: {'0' * 64}.dsse.jsonl can not be read"
+
+
+def test_gc_removes_what_a_killed_writer_left(
+    repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left, held = repo / STORE / ".left.partial", repo / STORE / ".held.partial"
+    left.write_bytes(b"half")
+    with held.open("wb") as writing:
+        fcntl.flock(writing, fcntl.LOCK_EX)
+        assert fasttrack("gc", "--repo", repo) == 0
+        assert capsys.readouterr().out.splitlines() == [
+            "of no use: .left.partial, half written by a writer that is gone",
+            "next: fasttrack evidence gc --delete",
+        ]
+        assert fasttrack("gc", "--repo", repo, "--delete") == 0
+        assert (left.exists(), held.exists()) == (False, True)
 
 
 def one(rows: int, key_id: str = "lab", file: str = "f", **changes: Any) -> Stored:

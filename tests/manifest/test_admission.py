@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from fasttrack.manifest.admission import Question, RegionAnswer, ask
+from fasttrack.errors import InputError
+from fasttrack.manifest.admission import Question, RegionAnswer, ask, require_known
 from fasttrack.manifest.words import Ranks
 from fasttrack.vocabulary import Tier
 
@@ -76,3 +77,24 @@ def test_devices_and_virtual_ranks_do_not_stand_for_each_other() -> None:
     assert answer(NOTHING, "virtual").below == (
         "its ranks are virtual: one rank's shapes on one device, never a deployment",
     )
+
+
+@pytest.mark.parametrize(
+    ("gpu", "shown", "fix"),
+    [
+        ("H200", "'H200'", "--gpu h200"),
+        ("h20", "'h20'", "--gpu h200"),
+        ("", "''", ""),
+        ("a100", "'a100'", ""),
+        ("x" * 400, repr("x" * 40), ""),
+    ],
+)
+def test_hardware_outside_the_vocabulary_is_told_from_hardware_outside_the_scope(
+    gpu: str, shown: str, fix: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        require_known(gpu, {"gb300": None, "h200": None, "cpu": None}, "--gpu")
+    (problem,) = caught.value.problems
+    want = "a hardware id of the policy: cpu, gb300, h200"
+    assert (problem.where, problem.saw, problem.want, problem.fix) == ("--gpu", shown, want, fix)
+    require_known("cpu", ("cpu", "h200"), "--gpu")

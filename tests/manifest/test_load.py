@@ -15,6 +15,8 @@ from .builders import VALID, valid
 from .edits import cases, edited, place
 
 ERRORS = cases("errors.yaml")
+ONE_ROW = "workload: {rows: 1, context: 1024, acceptance: none}"
+DRAFTS = "workload: {{rows: 4, context: 1024, draft_tokens: 3, acceptance: synthetic, {}}}"
 
 
 @pytest.mark.parametrize("case", ERRORS, ids=[case["why"] for case in ERRORS])
@@ -64,6 +66,9 @@ def test_a_loaded_manifest_can_not_be_changed() -> None:
         {"from": "draft_tokens: [0, 3, 7]", "to": "draft_tokens: [63]"},
         {"from": "expires: 2026-07-10", "to": "expires: 2026-01-11"},
         {"from": "drop_max: 0.01", "to": "drop_max: 1"},
+        {"from": ONE_ROW, "to": DRAFTS.format("acceptance_length: 4")},
+        {"from": ONE_ROW, "to": DRAFTS.format("acceptance_length: 1")},
+        {"from": ONE_ROW, "to": DRAFTS.format("acceptance_rates: [1, 1, 0]")},
     ],
 )
 def test_the_last_value_inside_a_bound_is_accepted(edit: dict[str, str]) -> None:

@@ -2,6 +2,7 @@
 """The generated JSON Schema says what the loader accepts, and describes every field."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,15 @@ def as_json(text: str) -> Any:
 def records(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield schema
     yield from (d for d in schema["$defs"].values() if "properties" in d)
+
+
+def every_pattern(node: object) -> Iterator[str]:
+    """The patterns of a schema, wherever they stand."""
+    if isinstance(node, dict) and isinstance(pattern := node.get("pattern"), str):
+        yield pattern
+    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    for child in children:
+        yield from every_pattern(child)
 
 
 def test_the_valid_manifest_satisfies_the_schema() -> None:
@@ -54,6 +64,14 @@ def test_the_schema_refuses_what_a_single_field_can_tell(why: str) -> None:
     [case] = [c for c in cases("errors.yaml") if c["why"] == why]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(as_json(edited(case["edit"])), json_schema())
+
+
+@pytest.mark.parametrize("name", sorted(SCHEMAS))
+def test_no_pattern_asks_for_the_letters_of_all_scripts_which_take_long_to_prepare(
+    name: str,
+) -> None:
+    patterns = [p for p in every_pattern(SCHEMAS[name]()) if re.search(r"\\[wdspWDSP]", p)]
+    assert patterns == []
 
 
 def test_the_schema_names_itself_without_a_host() -> None:

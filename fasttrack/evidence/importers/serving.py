@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fasttrack.errors import InputError, Problem
+from fasttrack.evidence.claims import ACCEPTANCE_SLACK, claimed_length, same_acceptance
 from fasttrack.evidence.importers.base import MAX_ENTRIES, Entry, SharedFacts, same, statement
 from fasttrack.evidence.importers.comparison import Sample, paired
 from fasttrack.evidence.importers.reading import Source
@@ -30,8 +31,6 @@ SERVING_METRICS = (
     Metric.P90_INTERACTIVITY,
 )
 """Metrics that a client of a server can measure; times of units and layers are not among them."""
-ACCEPTANCE_SLACK = 0.02
-"""Share by which the sides' acceptance lengths may differ: a ratio carries all of it."""
 
 AcceptanceLength = Annotated[float, Field(ge=1, le=1025, allow_inf_nan=False)]
 
@@ -117,6 +116,7 @@ def performance(
     pairs = paired(samples, metric in RATES, f"entry '{entry.id}'")
     lengths = {side: _mean_length(runs, side) for side in ("ours", "baseline")}
     _check_same_acceptance(entry, **lengths)
+    _check_claimed_acceptance(entry, **lengths)
     fields = pairs.fields() | {
         "metric": metric,
         "acceptance_length": lengths["ours"] or None,
@@ -151,14 +151,37 @@ def _acceptance_problems(entry: Entry, runs: Sequence[Measured]) -> list[Problem
         saw = f"`acceptance` {entry.values.get('acceptance')!r}"
         want = "`none` without draft tokens, else where the acceptance comes from"
         problems.append(Problem(f"entry '{entry.id}'", saw, want))
+    stated = [axis for axis in ("acceptance_length", "acceptance_rates") if axis in entry.values]
+    if stated and not drafts:
+        saw = f"`{stated[0]}` without draft tokens"
+        problems.append(Problem(f"entry '{entry.id}'", saw, "no such axis"))
     return problems
 
 
 def _check_same_acceptance(entry: Entry, ours: float, baseline: float) -> None:
-    if abs(ours - baseline) > ACCEPTANCE_SLACK * baseline:
+    if not same_acceptance(ours, baseline):
         saw = f"acceptance lengths {ours:g} and {baseline:g}"
         want = f"sides that differ by at most {ACCEPTANCE_SLACK:.0%}"
         raise InputError.one(f"entry '{entry.id}'", saw, want)
+
+
+def _check_claimed_acceptance(entry: Entry, ours: float, baseline: float) -> None:
+    """The sides may differ by the slack, and neither from what the claim states by more."""
+    where = f"entry '{entry.id}'"
+    try:
+        claimed = claimed_length(entry.values)
+    except ValueError as error:
+        saw = f"`acceptance_length` or `acceptance_rates` of the cell: {error}"
+        raise InputError.one(where, saw, "numbers, as the claim has them") from error
+    if claimed is None:
+        if entry.values.get("acceptance") == Acceptance.SYNTHETIC:
+            want = "`acceptance_length` or `acceptance_rates`, as the claim states it"
+            raise InputError.one(where, "a synthetic acceptance of any length", want)
+        return
+    for length in (ours, baseline):
+        if not same_acceptance(length, claimed):
+            saw = f"an acceptance length of {length:g}, and `acceptance_length` {claimed:g}"
+            raise InputError.one(where, saw, f"at most {ACCEPTANCE_SLACK:.0%} from it")
 
 
 def _mean_length(runs: Sequence[Measured], side: str) -> float:

@@ -167,11 +167,50 @@ def test_sides_of_other_acceptance_are_not_compared() -> None:
         imported("vllm-bench", results=bench(edit))
 
 
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ({"acceptance_length": "6"}, ""),
+        ({"acceptance_length": "6.119"}, ""),
+        ({"acceptance_length": "6.123"}, "length of 6, and `acceptance_length` 6.123"),
+        ({"acceptance_length": "5.88"}, "length of 6, and `acceptance_length` 5.88"),
+        ({"acceptance_length": "nan"}, "`acceptance_length` nan"),
+        ({"acceptance_length": "six"}, "`acceptance_length` or `acceptance_rates` of the cell"),
+        ({"acceptance_rates": "1,1,1,1,1,0,0"}, ""),
+        ({"acceptance_rates": "1,1,1,1,0.5,0,0"}, "length of 6, and `acceptance_length` 5.5"),
+        ({}, "a synthetic acceptance of any length"),
+        ({"acceptance": "measured"}, "`acceptance` 'synthetic'"),
+    ],
+)
+def test_the_runs_have_the_acceptance_that_the_cell_states(
+    axes: dict[str, str], message: str
+) -> None:
+    def edit(data: Any) -> None:
+        del data["results"][0]["values"]["acceptance_length"]
+        data["results"][0]["values"] |= axes
+
+    changed = {"map": edited_yaml(files("vllm-bench").map, edit)}
+    if not message:
+        assert measured("vllm-bench", **changed).acceptance_length == 6.0
+        return
+    with pytest.raises(InputError, match=message):
+        imported("vllm-bench", **changed)
+
+
+def test_a_cell_without_drafts_states_no_acceptance() -> None:
+    def edit(data: Any) -> None:
+        data["results"][0]["values"] |= {"draft_tokens": 0, "acceptance": "none"}
+
+    with pytest.raises(InputError, match="`acceptance_length` without draft tokens"):
+        imported("vllm-bench", map=edited_yaml(files("vllm-bench").map, edit))
+
+
 def test_a_cell_without_drafts_takes_no_run_with_drafts_and_the_reverse() -> None:
     given = files("vllm-bench")
 
     def plain(data: Any) -> None:
         data["results"][0]["values"] |= {"draft_tokens": 0, "acceptance": "none"}
+        data["results"][0]["values"].pop("acceptance_length", None)
 
     def unsaid(data: Any) -> None:
         plain(data)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements against what the manifests ask for after the merge, whatever tier they claim."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Set
+
+from fasttrack.case import Case
+from fasttrack.config import judged_or_head
+from fasttrack.errors import FactUnavailable
+from fasttrack.evidence.coverage import Terms, answer_of
+from fasttrack.evidence.known import Known
+from fasttrack.evidence.owed import variant_tables
+from fasttrack.evidence.status import MISSING, Answer, Status
+from fasttrack.evidence.subject import unit_of
+from fasttrack.evidence.trust import Judged
+from fasttrack.manifest.cells import Cell, CellId
+from fasttrack.manifest.points import TooManyPoints, witness_points
+from fasttrack.vocabulary import Kind
+
+UNKNOWN = Answer(Status.MISSING, "could not tell what is asked for")
+"""Nobody knows whether there is such a cell, or of which bytes."""
+
+
+class Asked:
+    """The cells of some kinds, of every manifest."""
+
+    def __init__(self, case: Case, known: Known, kinds: Iterable[Kind]) -> None:
+        """Lists them."""
+        self._case, self._known = case, known
+        self._cells: dict[CellId, list[tuple[str, Cell]]] = defaultdict(list)
+        self._hidden: set[Kind] = set()
+        for kind in dict.fromkeys(kinds):
+            for path, cell in self._witnesses(kind):
+                self._cells[cell.id].append((path, cell))
+
+    def answer(self, one: Judged) -> Answer:
+        """The best that a statement says of a cell with its kind and key.
+
+        `MISSING` when there is no such cell, and `UNKNOWN` when that can not be told.
+        """
+        statement = one.statement
+        cells = self._cells.get(statement.cell.id, [])
+        if not cells:
+            return UNKNOWN if statement.cell.kind in self._hidden else MISSING
+        answers = [self._answer(one, path, cell) for path, cell in cells]
+        return min(answers, key=lambda answer: (not answer.covers, answer.status.rank))
+
+    def _answer(self, one: Judged, path: str, cell: Cell) -> Answer:
+        unit = one.statement.predicate.inputs.unit
+        if unit != unit_of(cell):
+            return Answer(Status.WRONG_UNIT, f"it binds to {unit}, and the cell to {unit_of(cell)}")
+        case = self._case
+        terms = Terms(case.policy, case.head.valid[path], case.as_of)
+        try:
+            inputs = self._known.graph(path).unit_inputs(unit)
+        except FactUnavailable:
+            return UNKNOWN
+        return answer_of(one, cell, terms, inputs)
+
+    def _witnesses(self, kind: Kind) -> Iterator[tuple[str, Cell]]:
+        case = self._case
+        if case.head.broken:
+            self._hidden.add(kind)
+        for path, manifest in case.head.valid.items():
+            tables = variant_tables(case.change, manifest, judged_or_head(case.change))
+            try:
+                cells = witness_points(manifest, kind, case.policy.hardware, tables)
+            except (TooManyPoints, FactUnavailable):
+                self._hidden.add(kind)
+                continue
+            for cell in cells:
+                yield path, cell
+
+
+def current(answer: Answer) -> bool:
+    """Whether a statement speaks of a cell that is asked for, and of its bytes as they are."""
+    return answer.status not in _ELSEWHERE
+
+
+_ELSEWHERE: Set[Status] = frozenset({Status.MISSING, Status.STALE, Status.WRONG_UNIT})

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On which files a unit's evidence depends, by path and with the reason, in one tree.
+
+files     what the manifest gives to the unit, and what that imports inside the roots, transitively.
+tests     its tests, the `conftest.py` files above them, and what those import of the policy's
+          classes `tests` and `reference`, transitively: harness and oracle. Also a reference that
+          the unit itself imports, as in a provider that runs it.
+boundary  files elsewhere that one of the files imports directly. A change there is told, deeper
+          ones are bounded by the age of evidence. The policy's `bind` makes some of them files.
+
+Nothing is hashed here, and each part is found when it is asked for: whether a change touches a unit
+is mostly known from its own files. What the bytes are is for `fasttrack.evidence.inputs`.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+
+from fasttrack.case import Config, in_roots
+from fasttrack.change.change import Change
+from fasttrack.change.tree import Side, Tree
+from fasttrack.errors import FactUnavailable
+from fasttrack.evidence.boundary import Outside
+from fasttrack.evidence.closure import Closure
+from fasttrack.evidence.digest import require_regular
+from fasttrack.evidence.named import folders_above, is_read
+from fasttrack.evidence.subject import tested_with
+from fasttrack.globs import matches
+from fasttrack.manifest.model import GATE_UNIT, PATH_UNIT, Manifest, Unit
+from fasttrack.policy.model import PathClass
+
+JUDGES = frozenset({PathClass.TESTS, PathClass.REFERENCE})
+"""Classes of the files that judge code: what tests import of them counts as tests."""
+
+Reasons = dict[str, str]
+"""Path to why it is in."""
+
+
+class PathGraph:
+    """What depends on what under one manifest, in one tree; every file is read at most once."""
+
+    def __init__(self, change: Change, tree: Tree, manifest: Manifest, config: Config) -> None:
+        """Reads nothing yet.
+
+        Args:
+            change: where contents are read; of one revision alone, see `read_revision`.
+            tree: the files, such as those after the merge.
+            manifest: names the units.
+            config: path classes, and the patterns that bind.
+        """
+        self._change = change
+        self._tree = tree
+        self._manifest = manifest
+        self._config = config
+        self._units: dict[str, UnitPaths] = {}
+        self._left: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._matches: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Every unit that evidence can speak about, the manifest's first."""
+        return (*(unit.id for unit in self._manifest.units), PATH_UNIT, GATE_UNIT)
+
+    def of(self, unit: str) -> "UnitPaths":
+        """The files of one of the units; looking into them may raise FactUnavailable.
+
+        A link in the roots or among the files is a fact that lacks: it may stand for anything. So
+        is a file that can not be read.
+        """
+        if unit not in self._units:
+            self._units[unit] = UnitPaths(self, unit)
+        return self._units[unit]
+
+    def side(self, path: str) -> Side:
+        """The regular file at a path; FactUnavailable when there is none."""
+        side = self._tree.get(path)
+        if side is None:
+            raise FactUnavailable(f"{path} is not in the tree")
+        require_regular(path, side.mode)
+        return side
+
+    def own_files(self, unit: str) -> Reasons:
+        """What the manifest gives to a unit."""
+        if unit == GATE_UNIT:
+            gate = self._manifest.code.gate
+            return {path: "gate file" for path in gate if path in self._tree}
+        if unit == PATH_UNIT:
+            rest = [self._files_of(u) for u in self._manifest.units]
+            everything = dict.fromkeys(self.root_paths, "in the roots")
+            return _first(everything, *rest)
+        return self._files_of(next(u for u in self._manifest.units if u.id == unit))
+
+    def own_tests(self, unit: str) -> Reasons:
+        """The tests that the manifest gives to a unit, with the `conftest.py` files above them."""
+        return self._tests_of(tested_with(self._manifest, unit))
+
+    def elsewhere(self, files: Iterable[str]) -> tuple[Reasons, Reasons]:
+        """What files import directly outside the roots: what judges, and the rest."""
+        found: dict[str, tuple[str, list[str]]] = {}
+        for path in sorted(set(files) & set(self.root_paths)):
+            for other, how in self._leaving(path):
+                users = found.setdefault(other, (how, []))[1]
+                if path not in users:
+                    users.append(path)
+        judges: Reasons = {}
+        rest: Reasons = {}
+        for other, (how, users) in found.items():
+            more = f" and {len(users) - 1} more" if len(users) > 1 else ""
+            kind = judges if self._config.classes.of(other) in JUDGES else rest
+            kind[other] = f"{how} {users[0]}{more}"
+        return judges, rest
+
+    def _leaving(self, path: str) -> tuple[tuple[str, str], ...]:
+        """What one file of the roots imports directly outside of them, and how."""
+        if path not in self._left:
+            named = self.roots.named(path)
+            self._left[path] = tuple(self._outside.named_by(path, named)) if named else ()
+        return self._left[path]
+
+    def bound(self, path: str) -> str:
+        """Why a file outside the roots counts like one inside; empty when it does not."""
+        patterns = (p for p in self._config.policy.bind if matches(p, path))
+        return next((f"bound by the policy ({pattern})" for pattern in patterns), "")
+
+    @cached_property
+    def root_paths(self) -> tuple[str, ...]:
+        """Every file in the roots."""
+        return tuple(path for path in self._tree if in_roots(self._manifest, path))
+
+    @cached_property
+    def roots(self) -> Closure:
+        """What files of the roots import there."""
+        self.read_ahead(self.root_paths)
+        return Closure(self.root_paths, self._text, self._tree)
+
+    @cached_property
+    def judging(self) -> Closure:
+        """Everything that may judge a unit of the manifest, and the roots, which tests run."""
+        tests = self._tests_of(self._manifest.units)
+        judges = (path for path in self._tree if self._config.classes.of(path) in JUDGES)
+        return Closure((*tests, *judges, *self.root_paths), self._text, self._tree)
+
+    def read_ahead(self, paths: Iterable[str]) -> None:
+        """Reads many sources in one go, which costs less than one by one.
+
+        Raises:
+            FactUnavailable: one of them, whatever it holds, is a link: it may stand for what any
+                other imports.
+        """
+        sides = {path: self.side(path) for path in paths}
+        with suppress(FactUnavailable):  # who needs a source that can not be read is told so
+            deque(self._change.blobs([s for p, s in sides.items() if is_read(p)]), maxlen=0)
+
+    @cached_property
+    def _outside(self) -> Outside:
+        return Outside(self._tree, self.root_paths)
+
+    def _files_of(self, unit: Unit) -> Reasons:
+        table = self._found(unit.variants) if unit.variants else ()
+        return _first(
+            self._matching(unit.files, "matches files pattern"),
+            dict.fromkeys(table, "variant table"),
+            self._matching(unit.data, "data, matches"),
+        )
+
+    def _tests_of(self, units: Iterable[Unit]) -> Reasons:
+        tests = _first(*(self._matching(unit.tests, "matches tests pattern") for unit in units))
+        above = {path: f"above {test}" for test in tests for path in self._conftests(test)}
+        return above | tests
+
+    def _conftests(self, test: str) -> Iterator[str]:
+        above = (f"{folder}conftest.py" for folder in folders_above(test))
+        return (path for path in above if path in self._tree)
+
+    def _matching(self, patterns: Iterable[str], why: str) -> Reasons:
+        return _first(*(dict.fromkeys(self._found(p), f"{why} {p}") for p in patterns))
+
+    def _found(self, pattern: str) -> tuple[str, ...]:
+        if pattern not in self._matches:
+            # Not `pattern in self._tree` alone: a file may be called `*`.
+            plain = pattern in self._tree and not set("*?") & set(pattern)
+            whole = (pattern,) if plain else self._tree
+            self._matches[pattern] = tuple(path for path in whole if matches(pattern, path))
+        return self._matches[pattern]
+
+    def _text(self, path: str) -> str:
+        return self._change.text(self.side(path))
+
+
+class UnitPaths:
+    """The files of one unit; reading a part may raise FactUnavailable."""
+
+    def __init__(self, graph: PathGraph, unit: str) -> None:
+        """Finds nothing yet."""
+        self._graph = graph
+        self._unit = unit
+
+    @cached_property
+    def own(self) -> Reasons:
+        """What the manifest gives to it; part of `files`."""
+        return self._graph.own_files(self._unit)
+
+    @cached_property
+    def files(self) -> Reasons:
+        """What its evidence is about."""
+        bound = {path: why for path in self._outside[1] if (why := self._graph.bound(path))}
+        return bound | self._inside
+
+    @cached_property
+    def tests(self) -> Reasons:
+        """What judges it."""
+        judges = self._outside[0] | self._graph.own_tests(self._unit)
+        self._graph.read_ahead(judges)
+        found = self._graph.judging.reasons(judges)
+        return {path: why for path, why in found.items() if path not in self.files}
+
+    @cached_property
+    def boundary(self) -> Reasons:
+        """What it imports directly from outside the roots."""
+        return {path: why for path, why in self._outside[1].items() if path not in self.files}
+
+    @cached_property
+    def _inside(self) -> Reasons:
+        return self.own | self._graph.roots.reasons(self.own)
+
+    @cached_property
+    def _outside(self) -> tuple[Reasons, Reasons]:
+        return self._graph.elsewhere(self._inside)
+
+
+def _first(*parts: Mapping[str, str]) -> Reasons:
+    """All of them; of two reasons for one path, the one that comes first."""
+    whole: Reasons = {}
+    for part in reversed(parts):
+        whole |= part
+    return whole
