@@ -34,6 +34,38 @@ from fasttrack.rules.confinement.twin_path import TwinPath
 from fasttrack.rules.confinement.unportable_path import UnportablePath
 from fasttrack.rules.confinement.wiring_budget import WiringBudget
 from fasttrack.rules.confinement.wiring_symbol import WiringSymbol
+from fasttrack.rules.evidence.admitted import Admitted
+from fasttrack.rules.evidence.altered_evidence import AlteredEvidence
+from fasttrack.rules.evidence.below_floor import BelowFloor
+from fasttrack.rules.evidence.confidence import Confidence
+from fasttrack.rules.evidence.contradiction import Contradiction
+from fasttrack.rules.evidence.disagreement import Disagreement
+from fasttrack.rules.evidence.evaluation import Evaluation
+from fasttrack.rules.evidence.execution_proof import ExecutionProof
+from fasttrack.rules.evidence.failed_run import FailedRun
+from fasttrack.rules.evidence.forged_signature import ForgedSignature
+from fasttrack.rules.evidence.future_run import FutureRun
+from fasttrack.rules.evidence.impossible_time import ImpossibleTime
+from fasttrack.rules.evidence.interleaved import Interleaved
+from fasttrack.rules.evidence.moved_boundary import MovedBoundary
+from fasttrack.rules.evidence.no_claim import NoClaim
+from fasttrack.rules.evidence.one_cubin import OneCubin
+from fasttrack.rules.evidence.other_bytes import OtherBytes
+from fasttrack.rules.evidence.other_machine import OtherMachine
+from fasttrack.rules.evidence.other_versions import OtherVersions
+from fasttrack.rules.evidence.own_key import OwnKey
+from fasttrack.rules.evidence.plan_seeds import PlanSeeds
+from fasttrack.rules.evidence.removed_evidence import RemovedEvidence
+from fasttrack.rules.evidence.reused_run import ReusedRun
+from fasttrack.rules.evidence.revoked_signer import RevokedSigner
+from fasttrack.rules.evidence.signer_role import SignerRole
+from fasttrack.rules.evidence.skipped_tests import SkippedTests
+from fasttrack.rules.evidence.too_few_pools import TooFewPools
+from fasttrack.rules.evidence.too_old import TooOld
+from fasttrack.rules.evidence.unasked_cell import UnaskedCell
+from fasttrack.rules.evidence.undeclared_inputs import UndeclaredInputs
+from fasttrack.rules.evidence.unknown_signer import UnknownSigner
+from fasttrack.rules.evidence.unreadable_evidence import UnreadableEvidence
 from fasttrack.rules.manifest.claim_code import ClaimCode
 from fasttrack.rules.manifest.claims import Claims
 from fasttrack.rules.manifest.config_folder import ConfigFolder
@@ -62,6 +94,7 @@ from fasttrack.rules.manifest.wider_scope import WiderScope
 FAMILIES = {
     "FT1": "confinement",
     "FT3": "manifest",
+    "FT5": "evidence",
 }
 """First digit of the ids to the family's folder and page."""
 
@@ -118,6 +151,38 @@ RULES: tuple[Rule, ...] = (
     RemovalReach(),
     EvalTasks(),
     ConfigFolder(),
+    AlteredEvidence(),
+    RemovedEvidence(),
+    UnreadableEvidence(),
+    ForgedSignature(),
+    OwnKey(),
+    ReusedRun(),
+    Contradiction(),
+    ImpossibleTime(),
+    RevokedSigner(),
+    FutureRun(),
+    PlanSeeds(),
+    Disagreement(),
+    OneCubin(),
+    Interleaved(),
+    Confidence(),
+    UnknownSigner(),
+    SignerRole(),
+    TooFewPools(),
+    OtherBytes(),
+    UnaskedCell(),
+    MovedBoundary(),
+    TooOld(),
+    OtherMachine(),
+    OtherVersions(),
+    UndeclaredInputs(),
+    ExecutionProof(),
+    SkippedTests(),
+    FailedRun(),
+    Admitted(),
+    BelowFloor(),
+    Evaluation(),
+    NoClaim(),
 )
 
 

@@ -162,6 +162,7 @@ NO_ENVELOPES = {
     "a payload with a line's end": edited(lambda w: w.update(payload=w["payload"] + "\n")),
     "a payload with blanks inside": edited(lambda w: w.update(payload=" " + w["payload"])),
     "a payload without its padding": edited(lambda w: w.update(payload="QQ")),
+    "a payload with a letter outside ASCII": edited(lambda w: w.update(payload="\xe9AAA")),
     "a payload in the alphabet of addresses": edited(lambda w: w.update(payload="-_-_")),
     "a payload spelled otherwise": edited(lambda w: w.update(payload=respelled("QUE="))),
     "a key twice": LINE.replace(b'"payloadType"', b'"payload":"","payloadType"', 1),

@@ -11,6 +11,10 @@ A case says what lies at the target branch, what the change does, and every find
       base: {path: content}  # on top of _base/files.yaml
       change: {path: content, or null to delete}
       tip: {path: content}   # what the target branch gained since the change branched off
+      tier: kernel-tested    # of the manifest's regions
+      keys: {lab: {...}}     # trusted by the policy; a runner `lab` where there is evidence
+      new_keys: {mine: {}}   # trusted from this change on
+      evidence: [...]        # signed statements; see `tests.rules.evidence`
       as_of: 2026-11-29
       labelled: false
     expect: {verdict: refused, findings: [{rule, level, path, saw, line}]}
@@ -40,10 +44,13 @@ from fasttrack.rules import RULES
 from fasttrack.rules.base import Rule
 from fasttrack.testing import Content, Repo
 
+from .evidence import LABEL, STORE, evidence_files, resolved, trusted
+
 FOLDER = Path(__file__).parent.parent / "cases" / "rules"
 AS_OF = date(2026, 11, 29)
 POLICY, MANIFEST = "manifests/policy.yaml", "manifests/k3.yaml"
 GIVEN = {"policy", "manifest", "head_manifest", "base", "change", "tip", "as_of", "labelled"}
+GIVEN |= {"tier", "keys", "new_keys", "evidence"}
 _CONTENT: TypeAdapter[ContentSpec] = TypeAdapter(ContentSpec)
 
 
@@ -96,16 +103,45 @@ def build(case: RuleCase, where: Path) -> Path:
     given, repo = case.given, Repo(where, bare=True)
     manifest = _merged(_yaml(FOLDER / "_base" / "manifest.yaml"), given.get("manifest", {}))
     policy = _merged(_yaml(FOLDER / "_base" / "policy.yaml"), given.get("policy", {}))
+    for region in manifest["scope"]:
+        region["tier"] = given.get("tier", region["tier"])
+    if keys := given.get("keys", {"lab": {}} if "evidence" in given else {}):
+        policy["trust"] = policy.get("trust", {}) | {"keys": trusted(keys)}
     base: dict[str, Any] = {POLICY: _dumped(policy), MANIFEST: _dumped(manifest)}
     base |= _contents(_yaml(FOLDER / "_base" / "files.yaml") | given.get("base", {}), {})
-    start = repo.commit("main", _spelled({p: c for p, c in base.items() if c is not None}))
-    change = _contents(given.get("change", {}), base)
+    change = {p: c for p, c in given.get("change", {}).items() if not p.startswith(LABEL)}
+    change = _contents(change, base)
     if "head_manifest" in given:
         change[MANIFEST] = _dumped(_merged(manifest, given["head_manifest"]))
-    repo.commit("topic", _spelled(change), parent=start)
-    if "tip" in given:
-        repo.commit("main", _spelled(_contents(given["tip"], base)), parent=start)
+    _commit(repo, base, change, _contents(given["tip"], base) if "tip" in given else None)
+    if "evidence" not in given:
+        return where
+    # Statements speak of the tree with the change; evidence and keys are in no digest.
+    kept = evidence_files(given["evidence"], where)
+    for at, path, content in kept.values():
+        {"base": base, "change": change}[at][path] = content
+    for path, content in given.get("change", {}).items():
+        if path.startswith(LABEL):
+            change[resolved(path, kept)] = content
+    if "new_keys" in given:
+        policy["trust"]["keys"] += trusted(given["new_keys"])
+        change[POLICY] = _dumped(policy | {"version": 2})
+    _commit(repo, base, change, None)
     return where
+
+
+def _commit(
+    repo: Repo,
+    base: Mapping[str, Content],
+    change: Mapping[str, Content],
+    tip: Mapping[str, Content] | None,
+) -> None:
+    start = repo.commit(
+        "main", _spelled({p: c for p, c in base.items() if c is not None}), parent=()
+    )
+    repo.commit("topic", _spelled(change), parent=start)
+    if tip is not None:
+        repo.commit("main", _spelled(tip), parent=start)
 
 
 @contextmanager
@@ -138,11 +174,10 @@ def differences(case: RuleCase, findings: tuple[Finding, ...]) -> list[str]:
 def _fits(wanted: Mapping[str, Any], found: Finding) -> bool:
     saw = wanted["saw"]
     told = found.saw.startswith(saw[:-1]) if saw.endswith("…") else found.saw == saw
-    place = (found.rule, found.level, found.path) == (
-        wanted["rule"],
-        wanted.get("level", "route"),
-        _path(wanted.get("path", "")),
-    )
+    path = wanted.get("path", "")
+    in_store = path.startswith(LABEL) and found.path.startswith(STORE)
+    place = (found.rule, found.level) == (wanted["rule"], wanted.get("level", "route"))
+    place = place and (in_store or found.path == _path(path))
     return told and place and wanted.get("line", found.line) == found.line
 
 

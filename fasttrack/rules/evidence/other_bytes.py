@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FT519: evidence speaks of the bytes after the merge."""
+
+from fasttrack.finding import Level
+from fasttrack.rules.evidence.told import StatementRule
+
+
+class OtherBytes(StatementRule):
+    """Statements of other bytes."""
+
+    id = "FT519"
+    slug = "other-bytes"
+    title = "evidence speaks of the bytes after the merge"
+    level = Level.NOTE
+    refuses = (
+        "A brought trusted statement that binds to other files or tests than its cell's unit has "
+        "after the merge, or to another unit."
+    )
+    why = "It covers nothing: what was measured is not what would be merged."
+    blind = "Files that no digest holds; the maximum age bounds what they do."
+    fix = "fasttrack evidence plan, for what lacks"
+    want = "the digests of the unit's files and tests after the merge"

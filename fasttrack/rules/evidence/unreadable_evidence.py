@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FT503: every line of evidence can be read."""
+
+from collections.abc import Iterator, Sequence
+
+from fasttrack.case import Case
+from fasttrack.errors import FactUnavailable, Problem
+from fasttrack.finding import Finding, Level
+from fasttrack.rules.base import Rule
+from fasttrack.rules.evidence.altered_evidence import misnamed
+from fasttrack.rules.evidence.told import brought_entries, evidence_entries
+
+
+class UnreadableEvidence(Rule):
+    """Evidence that the change brings and that nobody can read."""
+
+    id = "FT503"
+    slug = "unreadable-evidence"
+    title = "every line of evidence can be read"
+    level = Level.ROUTE
+    refuses = (
+        "An evidence file that is too large, has too many lines, is no regular file or lies where "
+        "no store is read; and a line of it that is no signed statement of a known kind."
+    )
+    why = (
+        "It counts for nothing and stays for ever, and as evidence it is in no digest that an "
+        "approval binds to."
+    )
+    blind = "Whose word a line is, and what it is worth; the other rules of this family say that."
+    fix = "`fasttrack evidence verify FILE` names the lines; leave the file out, or sign again"
+    waivable = False
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Reports each file once, with the first thing that is wrong with it."""
+        if not case.once(evidence_entries):
+            return
+        from fasttrack.evidence.known import known_evidence  # noqa: PLC0415
+
+        known = case.once(known_evidence)
+        if known.unknown:
+            yield self.could_not_tell(FactUnavailable(known.unknown))
+        problems: dict[str, list[Problem]] = {}
+        for problem in known.brought.problems:
+            problems.setdefault(problem.where.partition(":")[0], []).append(problem)
+        store = f"{case.config.folder}/evidence/"
+        for entry in brought_entries(case):
+            if not entry.path.startswith(store):
+                saw = f"a file beside `{store}`, which no store reads"
+                yield self.finding(path=entry.path, saw=saw, want=f"a file in `{store}`")
+            elif not misnamed(case, entry):  # nothing of such a file is read; FT501 reports it
+                found = problems.get(entry.path.removeprefix(store), [])
+                yield from self._first(entry.path, found)
+
+    def _first(self, path: str, problems: Sequence[Problem]) -> Iterator[Finding]:
+        if not problems:
+            return
+        line, _, field = problems[0].where.partition(":")[2].partition(":")
+        place = f"{field.strip()}: " if field else ""
+        more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+        saw = f"{place}{problems[0].saw}{more}"
+        yield self.finding(path=path, line=int(line or 0), saw=saw, want=problems[0].want)
