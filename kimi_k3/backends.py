@@ -45,6 +45,7 @@ class Setup:
         rounding: of the stock path; None is the stock column of spec 2.8.
         planned_rounding: of planned steps; None is the specialised column for W4A16 experts.
         aux_layers: layers whose residual stream a drafter reads.
+        decode_operators: who computes planned steps: `reference` or `prepared`.
     """
 
     config: K3Config
@@ -54,6 +55,7 @@ class Setup:
     rounding: Rounding | None = None
     planned_rounding: Rounding | None = None
     aux_layers: tuple[int, ...] = ()
+    decode_operators: str = "reference"
 
     @property
     def device(self) -> torch.device:
@@ -170,7 +172,7 @@ class RankModel:
         return graphed
 
     def specialized(self, comm: DecodeCommunicator, planner: Planner) -> Executor:
-        """The specialised path over reference providers, with `auto` for all other steps.
+        """The specialised path, with `auto` for all other steps.
 
         Args:
             comm: the ranks.
@@ -180,7 +182,7 @@ class RankModel:
         rounding = setup.planned
         dcp = comm.at(Site.DCP) if setup.options.dcp > 1 else SingleRank()
         context = Context(setup.config, rounding, comm, dcp)
-        return Executor(
+        executor = Executor(
             config=setup.config,
             weights=self.weights,
             caches=self.caches,
@@ -191,3 +193,8 @@ class RankModel:
             aux_layers=setup.aux_layers,
             compute=rounding.compute,
         )
+        if setup.decode_operators == "prepared":
+            from kimi_k3.mini.assembly import prepared  # noqa: PLC0415  (a path that may go)
+
+            executor = prepared(executor, context)
+        return executor

@@ -10,7 +10,7 @@ import click
 
 from fasttrack.errors import Exit, InputError
 from kimi_k3.cli.generated import FORMAT_VERSION, as_json, as_text, drafts
-from kimi_k3.cli.options import dcp_option, format_option
+from kimi_k3.cli.options import dcp_option, decode_operators_option, format_option
 from kimi_k3.config import K3Config, named
 from kimi_k3.decode.deployment import Deployment, Features, Formats
 from kimi_k3.decode.packaged import packaged_policy
@@ -44,6 +44,7 @@ MAX_DRAFT = 7
     is_flag=True,
     help="Let latency_specialized run on simulated ranks; every result says so.",
 )
+@decode_operators_option
 @click.option(
     "--prompt-ids",
     "prompts",
@@ -128,6 +129,7 @@ def command(
     name: str | None,
     backend: str,
     virtual_ranks: bool,
+    decode_operators: str,
     prompts: tuple[str, ...],
     max_tokens: int,
     tp: int,
@@ -147,6 +149,8 @@ def command(
 
     What computed them is printed with the result. The same command prints the same ids.
     """
+    from kimi_k3.mini.scope import admit_operators
+
     ids = [token_ids(prompt) for prompt in prompts]
     config = named(beside(weights) if name is None else name)
     Sharding(config, tp, 0, dcp)
@@ -159,6 +163,7 @@ def command(
     )
     try:
         admission = admit(deployment)
+        admission = admit_operators(decode_operators, deployment, admission)
     except Refused as refused:
         if form == "json":
             answer = {"version": FORMAT_VERSION, "backend": backend, "refused": refused.reasons}
@@ -184,7 +189,13 @@ def command(
         Request(prompt, max_tokens, Sampling(temperature, seed=seed + place))
         for place, prompt in enumerate(ids)
     ]
-    setup = Setup(config, options, tp, fp8_cache=kv == "fp8")
+    setup = Setup(
+        config,
+        options,
+        tp,
+        fp8_cache=kv == "fp8",
+        decode_operators=decode_operators,
+    )
     source = weights_source(config, tp, weights, seed)
     generated = generate(setup, source, requests, admission.region)
     origin = f"random, seed {seed}" if weights is None else str(weights)

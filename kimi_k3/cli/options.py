@@ -18,3 +18,10 @@ format_option = click.option(
     show_default=True,
     help="Output format.",
 )
+decode_operators_option = click.option(
+    "--decode-operators",
+    type=click.Choice(["reference", "prepared"]),
+    default="reference",
+    show_default=True,
+    help="Who computes planned steps; prepared operators are for the mini model.",
+)

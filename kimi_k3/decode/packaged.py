@@ -57,13 +57,16 @@ class EffectiveTiers(BaseModel):
     """Manifest and region to the tier that evidence bears out."""
 
 
-def packaged_manifest() -> Manifest:
-    """The scope manifest.
+def packaged_manifest(name: str = MANIFEST) -> Manifest:
+    """A scope manifest.
+
+    Args:
+        name: its file; the decode path's own by default.
 
     Raises:
         InputError: it is malformed; nothing is admitted then.
     """
-    return load_manifest(_read(MANIFEST), MANIFEST)
+    return load_manifest(_read(name), name)
 
 
 def packaged_policy() -> PolicyFacts:
@@ -93,7 +96,8 @@ def _read(name: str) -> bytes:
 
 
 def _path(name: str) -> Traversable:
-    packaged = files("kimi_k3") / "manifests" / name
-    if packaged.is_file():
-        return packaged
+    packaged = files("kimi_k3") / "manifests"
+    # An installation reads nothing else: what lies beside it may be anybody's.
+    if packaged.is_dir():
+        return packaged / name
     return Path(__file__).resolve().parents[2] / "manifests" / name
