@@ -390,3 +390,16 @@ def test_the_target_that_is_named_is_where_the_change_starts(
     repo.commit("topic", {"note": "2"}, parent=main)
     check(tmp_path, "topic", "--policy-from=release", "--format=json")
     assert json.loads(capsys.readouterr().out)["budget"]["files"]["used"] == 2
+
+
+@pytest.mark.parametrize("gpu", ["H200", "", "NVIDIA H200"])
+def test_scope_explain_takes_only_hardware_that_the_policy_knows(
+    repo: Path, gpu: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli.run(["init", "--repo", str(repo), "--root", "engine/foo/", AS_OF])  # the files on disk
+    capsys.readouterr()
+    step = ("--tp", "1", "--requests", "1")
+    assert cli.run(["scope", "explain", "--repo", str(repo), "--gpu", gpu, *step]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"--gpu: saw {gpu!r}; want a hardware id of the policy: " in said.err

@@ -16,7 +16,7 @@ from fasttrack.cli.options import (
     repo_option,
 )
 from fasttrack.errors import Exit
-from fasttrack.manifest.admission import Question, ask
+from fasttrack.manifest.admission import Question, ask, require_known
 from fasttrack.report.explain import answer_json, answer_text
 from fasttrack.report.output import write_output
 from fasttrack.report.style import terminal_style
@@ -125,6 +125,7 @@ def explain(
 
     workspace = open_workspace(repo, config_dir)
     manifest, config = workspace.manifest(name), workspace.config
+    require_known(gpu, config.policy.hardware, "--gpu")
     found = effective_at_head(workspace.root, config, [manifest], as_of)
     question = Question(gpu, tp, dcp, requests, draft, context)
     tiers = found.tiers.get(manifest.name, {})

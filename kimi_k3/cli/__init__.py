@@ -3,11 +3,12 @@
 
 import sys
 from collections.abc import Mapping
+from typing import Any, NoReturn
 
 import click
 
-from fasttrack import __version__
-from fasttrack.errors import Exit, FasttrackError, InputError
+from fasttrack import __version__, door
+from fasttrack.errors import InputError
 from fasttrack.lazy_group import LazyGroup
 
 COMMANDS: Mapping[str, str] = {
@@ -17,7 +18,6 @@ COMMANDS: Mapping[str, str] = {
 }
 """Command name to its one-line help. Each lives in `kimi_k3/cli/<name>.py` as `command`."""
 
-
 EXTRAS = {"numpy": "reference", "safetensors": "reference", "torch": "reference"} | {
     "fla": "gpu",
     "triton": "gpu",
@@ -25,36 +25,45 @@ EXTRAS = {"numpy": "reference", "safetensors": "reference", "torch": "reference"
 """Modules by the extra that brings them; shapes and the gate need none of them."""
 
 
+class Commands(LazyGroup):
+    """Commands of which some need what only an extra brings."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs one command.
+
+        Raises:
+            InputError: it needs a module of an extra that is not installed.
+        """
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            missing = (error.name or "").partition(".")[0]
+            if missing not in EXTRAS:
+                raise
+            extra = EXTRAS[missing]
+            raise InputError.one(
+                missing,
+                "no such module",
+                f"what the extra `{extra}` brings",
+                f"install it, such as pip install 'path/to/clone[{extra}]'",
+            ) from error
+
+
 @click.group(
-    cls=LazyGroup,
+    cls=Commands,
     package="kimi_k3.cli",
     table=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="kimi-k3")
 def cli() -> None:
-    """The Kimi K3 decode path."""
+    """The Kimi K3 decode path.
+
+    Exit codes: 0 done or admitted, 1 refused by the gate, 2 bad input, 70 a fault of kimi-k3
+    itself.
+    """
 
 
-def main() -> None:
-    """Runs the command line; what is wrong with an input is said in one line a problem."""
-    try:
-        cli(prog_name="kimi-k3")
-    except InputError as error:
-        for problem in error.problems:
-            click.echo(f"kimi-k3: {problem}", err=True)
-        sys.exit(Exit.BAD_INPUT)
-    except FasttrackError as error:
-        click.echo(f"kimi-k3: {error}", err=True)
-        sys.exit(Exit.OUR_FAULT)
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in EXTRAS:
-            raise
-        extra = EXTRAS[missing]
-        click.echo(
-            f"kimi-k3: saw no {missing}; want what the extra `{extra}` brings; fix: install it, "
-            f"such as pip install 'path/to/clone[{extra}]'",
-            err=True,
-        )
-        sys.exit(Exit.BAD_INPUT)
+def main() -> NoReturn:
+    """Runs the command line and exits."""
+    sys.exit(door.run(cli, "kimi-k3", sys.argv[1:]))

@@ -30,11 +30,14 @@ def as_text(
 def drafts(generated: "Generated") -> str:
     """How speculation went, in one line."""
     counts = generated.metrics.speculation
+    if not counts.windows:
+        return "drafts: none: each prompt's own step gave the only token that was asked for"
     if not counts.drafts:
-        return f"drafts: none in {counts.windows} windows: no text before them to draft from"
+        return f"drafts: in 0 of {counts.windows} windows: their last tokens stand nowhere before"
     return (
-        f"drafts: {counts.accepted} of {counts.drafted} tokens accepted, "
-        f"{counts.acceptance_length:.2f} tokens per window"
+        f"drafts: {counts.accepted} of {counts.drafted} tokens accepted; "
+        f"{counts.acceptance_length:.2f} tokens per window with a draft, which "
+        f"{counts.drafts} of {counts.windows} windows had"
     )
 
 

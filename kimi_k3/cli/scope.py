@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 import click
 
 from fasttrack.errors import Exit
-from fasttrack.manifest.admission import Question, RegionAnswer
+from fasttrack.manifest.admission import Question, RegionAnswer, require_known
 from fasttrack.manifest.model import Manifest, Region
 from fasttrack.manifest.words import Dtype, Ranks
 from kimi_k3.cli.options import dcp_option, format_option
+from kimi_k3.decode.packaged import packaged_policy
 from kimi_k3.decode.scope import MIN_TIERS, Gate, packaged_gate
 
 FORMAT_VERSION = 1
@@ -50,7 +51,7 @@ def command() -> None:
 @click.option(
     "--min-tier",
     type=click.Choice([tier.value for tier in MIN_TIERS]),
-    help="Value of decode_min_tier  [default: the policy's tier]",
+    help="Value of decode_min_tier, not with virtual ranks  [default: the policy's tier]",
 )
 @format_option
 def explain(
@@ -70,6 +71,7 @@ def explain(
     Exits with 0 when one of them admits it, else with 1. A server's start asks further: for the
     features that are refused, the model, and the NVLink domain of its ranks.
     """
+    require_known(gpu, packaged_policy().hardware, "--gpu")
     ranks = Ranks.VIRTUAL if virtual_ranks else Ranks.REAL
     question = Question(gpu, tp, dcp, requests, draft, context, ranks, kv_cache=kv)
     gate = packaged_gate()

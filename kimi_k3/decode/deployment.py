@@ -111,8 +111,8 @@ class Deployment:
         domains: NVLink domain of each tensor-parallel rank, rank 0 first; asked of only where
             there are several devices.
         virtual_ranks: the ranks are simulated on one device, and nothing is served.
-        decode_min_tier: value of the option that lowers the tier that is admitted; None leaves
-            the policy's.
+        decode_min_tier: value of the option that sets the tier that is admitted; None leaves
+            the policy's. Not with virtual ranks.
     """
 
     decode_backend: str

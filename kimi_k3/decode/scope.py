@@ -66,21 +66,34 @@ class Gate:
 
         With virtual ranks that is the lowest: nothing is served, and evidence for a higher tier
         can only come from such runs.
+
+        Raises:
+            InputError: a tier is asked for with virtual ranks, of which it can say nothing.
         """
         if virtual_ranks:
+            if min_tier is not None:
+                raise InputError([_tier_of_nothing(min_tier)])
             return Tier.DECLARED
         return self.admit_tier if min_tier is None else Tier(min_tier)
 
     def answers(
         self, question: Question, *, min_tier: str | None = None
     ) -> tuple[RegionAnswer, ...]:
-        """What each region says, in the manifest's order."""
+        """What each region says, in the manifest's order.
+
+        Raises:
+            InputError: see `bar`.
+        """
         virtual = question.ranks is Ranks.VIRTUAL
         bar = self.bar(virtual_ranks=virtual, min_tier=min_tier)
         return ask(self.manifest, question, bar, self.effective)
 
     def notes(self, *, virtual_ranks: bool, min_tier: str | None) -> tuple[str, ...]:
-        """What every start and every result must say when the policy's tier is not asked for."""
+        """What every start and every result must say when the policy's tier is not asked for.
+
+        Raises:
+            InputError: see `bar`.
+        """
         bar = self.bar(virtual_ranks=virtual_ranks, min_tier=min_tier)
         if virtual_ranks:
             return (
@@ -143,8 +156,9 @@ def admit(deployment: Deployment, gate: Gate | None = None) -> Admission:
         gate: what to judge by; the installation's own when None.
 
     Raises:
-        InputError: an option has an unknown value; or the specialised path is asked for, and
-            manifest and code disagree about the features to refuse.
+        InputError: an option has an unknown value, or a tier is asked for with virtual ranks; or
+            the specialised path is asked for, and manifest and code disagree about the features to
+            refuse.
         Refused: the specialised path may not serve here; with every reason.
     """
     gate = gate or packaged_gate()
@@ -207,6 +221,17 @@ def _option_problems(deployment: Deployment, manifest: Manifest) -> Iterator[Pro
     if deployment.decode_min_tier not in {None, *MIN_TIERS}:
         want = f"one of {', '.join(MIN_TIERS)}"
         yield Problem("decode_min_tier", repr(deployment.decode_min_tier), want)
+    elif deployment.virtual_ranks and deployment.decode_min_tier is not None:
+        yield _tier_of_nothing(deployment.decode_min_tier)
+
+
+def _tier_of_nothing(min_tier: str) -> Problem:
+    return Problem(
+        "decode_min_tier",
+        f"{min_tier!r} with virtual ranks",
+        f"none with them: nothing is served, so that they are admitted from {Tier.DECLARED.value}",
+        "leave out the tier (--min-tier), or the virtual ranks (--virtual-ranks)",
+    )
 
 
 def _probe_problems(manifest: Manifest) -> Iterator[Problem]:

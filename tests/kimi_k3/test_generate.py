@@ -201,11 +201,24 @@ def test_synthetic_drafts_are_counted_and_their_text_is_said_to_mean_nothing() -
     got, text = answer(*arguments), run(*arguments).stdout.splitlines()
     counts = got["speculation"]
     assert counts["acceptance_length"] == pytest.approx(3)
-    assert f"drafts: {counts['accepted']} of {counts['drafted']} tokens accepted" in text[2]
+    assert text[2] == (
+        f"drafts: {counts['accepted']} of {counts['drafted']} tokens accepted; 3.00 tokens per "
+        f"window with a draft, which {counts['drafts']} of {counts['windows']} windows had"
+    )
     assert got["results"][0]["notes"] == ["meaningless text"]
     assert text[-1] == "meaningless text"
-    quiet = run("--prompt-ids", "1", "--max-tokens", "2", "--draft", "3").stdout.splitlines()
-    assert quiet[-1].startswith("drafts: none in ")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "why"),
+    [
+        ("1", "none: each prompt's own step gave the only token that was asked for"),
+        ("2", "in 0 of 1 windows: their last tokens stand nowhere before"),
+    ],
+)
+def test_no_drafts_have_a_reason(tokens: str, why: str) -> None:
+    quiet = run("--prompt-ids", "1", "--max-tokens", tokens, "--draft", "3").stdout.splitlines()
+    assert quiet[-1] == f"drafts: {why}"
 
 
 def test_a_checkpoint_brings_its_configuration_and_its_weights(

@@ -25,6 +25,8 @@ def test_every_command_of_the_page_ends_as_the_page_says(tmp_path: Path) -> None
     for step in steps:
         done = run(step.text, tmp_path)
         assert done.returncode == step.code, f"$ {step.text}\n{done.stdout}{done.stderr}"
+        drafts = step.text.startswith("kimi-k3 generate") and "--draft" in step.text
+        assert drafts is ("tokens accepted" in done.stdout), step.text
 
 
 def test_the_page_lists_every_feature_with_the_gate_s_own_reason() -> None:

@@ -22,7 +22,7 @@ from kimi_k3.decode import packaged
 from kimi_k3.decode.deployment import Deployment, Features, Formats
 from kimi_k3.decode.nvlink import NvlinkDomain
 from kimi_k3.decode.packaged import packaged_manifest, packaged_policy
-from kimi_k3.decode.scope import Gate, Refused, admit, largest_step
+from kimi_k3.decode.scope import MIN_TIERS, Gate, Refused, admit, largest_step
 
 from .deployments import (
     DOMAIN,
@@ -97,6 +97,22 @@ def test_the_gate_reads_the_effective_tiers_that_were_packaged_for_its_manifest(
             packaged.packaged_effective("foo")
 
 
+def test_an_installation_reads_what_it_was_built_with_and_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path / "kimi_k3"
+    beside = tmp_path / "manifests"
+    beside.mkdir()
+    (beside / packaged.EFFECTIVE).write_text('{"manifests": {"foo": {"r": "served"}}}')
+    monkeypatch.setattr(packaged, "files", lambda _: installed)
+    monkeypatch.setattr(packaged, "__file__", str(installed / "decode" / "packaged.py"))
+    assert packaged.packaged_effective("foo") == {"r": Tier.SERVED}  # a checkout
+    (installed / "manifests").mkdir(parents=True)
+    assert packaged.packaged_effective("foo") == {}
+    with pytest.raises(FileNotFoundError):
+        packaged_manifest()
+
+
 def test_a_region_of_which_nothing_is_said_is_declared() -> None:
     manifest = open_gate().manifest
     tiers = {r.id: Tier.SERVED for r in manifest.scope if r.id != "gb300-tp16"}
@@ -162,6 +178,33 @@ def test_an_unknown_least_tier_fails_with_the_known_ones(value: str) -> None:
         admit(replace(SOUND, decode_min_tier=value), open_gate())
     known = "compiled, kernel-tested, stress-tested, model-evaluated, served"
     assert str(caught.value) == f"decode_min_tier: saw {value!r}; want one of {known}"
+
+
+@pytest.mark.parametrize("tier", MIN_TIERS)
+def test_a_tier_of_virtual_ranks_is_bad_input_and_not_ignored(tier: Tier) -> None:
+    """Whatever gate is asked, and at the start whichever backend is."""
+    asked = replace(VIRTUAL, decode_min_tier=tier.value)
+    gate, step = open_gate(), largest_step(asked)
+    for ask in (
+        lambda: admit(asked, gate),
+        lambda: admit(replace(asked, decode_backend="auto"), gate),
+        lambda: gate.answers(step, min_tier=tier.value),
+        lambda: gate.notes(virtual_ranks=True, min_tier=tier.value),
+    ):
+        with pytest.raises(InputError) as caught:
+            ask()
+        assert str(caught.value) == (
+            f"decode_min_tier: saw '{tier.value}' with virtual ranks; want none with them: nothing "
+            "is served, so that they are admitted from declared; fix: leave out the tier "
+            "(--min-tier), or the virtual ranks (--virtual-ranks)"
+        )
+
+
+def test_an_unknown_tier_of_virtual_ranks_is_one_problem() -> None:
+    with pytest.raises(InputError) as caught:
+        admit(replace(VIRTUAL, decode_min_tier="fast"), open_gate())
+    (problem,) = caught.value.problems
+    assert problem.want.startswith("one of compiled")
 
 
 def test_the_operator_may_lower_the_tier_and_every_result_says_so() -> None:
@@ -298,9 +341,7 @@ def test_virtual_ranks_are_admitted_today_and_every_result_says_so(tp: int, shar
 
 
 def test_virtual_ranks_with_the_shapes_of_the_model_have_one_note() -> None:
-    deployment = replace(
-        VIRTUAL, hardware="h200", tp=8, graph_mode="full", decode_min_tier="served"
-    )
+    deployment = replace(VIRTUAL, hardware="h200", tp=8, graph_mode="full")
     admission = admit(deployment)
     assert admission.region is not None
     assert (admission.region.id, len(admission.notes)) == ("h200-virtual-tp8", 1)

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from fasttrack.errors import InputError
 from kimi_k3.cli import cli
-from kimi_k3.decode.packaged import packaged_manifest
+from kimi_k3.decode.packaged import packaged_manifest, packaged_policy
 
 ISSUE = ("--gpu", "gb300", "--tp", "16", "--requests", "8", "--draft", "7")
 VIRTUAL = ("--gpu", "cpu", "--tp", "4", "--requests", "8", "--draft", "7", "--virtual-ranks")
@@ -105,6 +106,32 @@ def test_a_lower_tier_is_on_the_operator_s_account_and_says_so() -> None:
     reasons = next(r["reasons"] for r in got["regions"] if r["region"] == "gb300-tp16")
     assert reasons == ["gb300: declared, never executed; admitted from compiled"]
     assert "'declared' is not one of 'compiled'" in run(*ISSUE, "--min-tier", "declared").stderr
+
+
+def test_a_tier_of_virtual_ranks_is_bad_input() -> None:
+    done = run(*VIRTUAL, "--min-tier", "served")
+    assert isinstance(done.exception, InputError)
+    assert "saw 'served' with virtual ranks; want none with them" in str(done.exception)
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("gpu", "fix"), [("GB300", "--gpu gb300"), ("gb-300", "--gpu gb300"), ("", ""), ("b4", "")]
+)
+def test_hardware_that_the_policy_does_not_know_is_bad_input_that_names_what_it_knows(
+    gpu: str, fix: str
+) -> None:
+    done = run("--gpu", gpu, *ISSUE[2:])
+    assert isinstance(done.exception, InputError)
+    (problem,) = done.exception.problems
+    assert (problem.where, problem.saw, problem.fix) == ("--gpu", repr(gpu), fix)
+    assert problem.want.endswith(f": {', '.join(sorted(packaged_policy().hardware))}")
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("gpu", packaged_policy().hardware)
+def test_every_hardware_of_the_policy_can_be_asked_about(gpu: str) -> None:
+    assert answer("--gpu", gpu, *ISSUE[2:])["version"] == 1
 
 
 def test_it_needs_no_torch() -> None:
