@@ -8,7 +8,7 @@ python scripts/generate.py --check    exit with 1 when one differs
 import json
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,12 @@ from fasttrack.rules import FAMILIES
 from fasttrack.workspace import open_workspace
 
 ROOT = Path(__file__).resolve().parents[1]
+APART = "router and latent down"
+"""The operation that was two before: see `EARLIER` of `tests/bench/stock_operations.py`."""
+EARLIER_APART = (
+    "(a) Two plain calls, one for the router and one for latent down, their times added up: the\n"
+    "product of both did not exist then."
+)
 
 
 def generated() -> Mapping[str, str]:
@@ -45,6 +51,9 @@ def generated() -> Mapping[str, str]:
                     "experts": experts_table(record("docs/stock-experts.json")),
                     "cpu": cpu_table(record("docs/cpu-speed.json")),
                 },
+            ),
+            "docs/mini.md": filled(
+                "docs/mini.md", {"mini": mini_table(record("docs/mini-speed.json"))}
             ),
             "docs/backtest.md": filled("docs/backtest.md", {"table": backtest_page(rates, judged)}),
             "fasttrack/rules/false_alarms.json": json.dumps(sentences, indent=1) + "\n",
@@ -129,10 +138,9 @@ def stock_tables(measured: Mapping[str, Any]) -> dict[str, str]:
     """What `python -m tests.bench.stock` measured: layers, one trace, single operations."""
     machine = measured["machine"]
     where = (
-        f"{machine['gpu']}, copy {machine['copy_tb_s']:.2f} TB/s, PyTorch {machine['torch']}, CUDA "
-        f"{machine['cuda']}; {measured['replays']} replays of {measured['layers_in_a_graph']} "
-        f"layers, {measured['saved_blocks']} saved blocks, contexts of {measured['context']} "
-        "tokens."
+        f"{on_gpu(machine)}; copy {machine['copy_tb_s']:.2f} TB/s; {measured['replays']} replays "
+        f"of {measured['layers_in_a_graph']} layers, {measured['saved_blocks']} saved blocks, "
+        f"contexts of {measured['context']} tokens."
     )
     layers = [
         "| layer | TP | rows | operations | median us | 10 to 90 % | floor us | divided floor us |",
@@ -164,14 +172,33 @@ def stock_tables(measured: Mapping[str, Any]) -> dict[str, str]:
     return {
         "layers": "\n".join([where, "", *layers]) + "\n",
         "trace": "\n".join(trace) + "\n",
-        "operations": "\n".join(operations) + "\n",
+        "operations": "\n".join([*operations, "", EARLIER_APART]) + "\n",
     }
+
+
+def on_gpu(machine: Mapping[str, Any]) -> str:
+    """A GPU, the software on it, and its clocks under load, as far as the record tells."""
+    software = {"torch": "PyTorch", "cuda": "CUDA", "triton": "Triton", "driver": "driver"}
+    known = [f"{name} {machine[key]}" for key, name in software.items() if machine.get(key)]
+    clocks = [
+        f"{name} {span(machine[key])} MHz"
+        for key, name in {"sm_mhz": "multiprocessors at", "memory_mhz": "memory at"}.items()
+        if machine.get(key)
+    ]
+    under = [f"{' and '.join(clocks)} under load"] if clocks else []
+    return ", ".join([machine["gpu"], *known, *under])
+
+
+def span(ends: Sequence[int]) -> str:
+    """`1755 to 1980`, or one number where both ends are the same."""
+    return " to ".join(map(str, dict.fromkeys(ends)))
 
 
 def experts_table(measured: Mapping[str, Any]) -> str:
     """What `python -m tests.bench.stock_experts` measured of the tiles in use."""
+    machine = measured["machine"]
     lines = [
-        f"{measured['device']}; {measured['replays']} replays of {measured['iterations']} "
+        f"{on_gpu(machine)}; {measured['replays']} replays of {measured['iterations']} "
         f"iterations; floors at {measured['sustained_bytes_per_s'] / 1e12:.2f} TB/s.",
         "",
         "| TP | rows | gate and up us | down us | plan, both and sum us | floor us | of it |",
@@ -211,10 +238,34 @@ def cpu_table(measured: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def mini_table(measured: Mapping[str, Any]) -> str:
+    """What `python -m tests.bench.mini` measured."""
+    machine = measured["machine"]
+    lines = [
+        f"{machine['cpu']}, PyTorch {machine['torch']}, tokens per second of one core (processor "
+        f"time); medians of {measured['rounds']} rounds, operators in turn; load average "
+        f"{measured['load'][0]} before and {measured['load'][1]} after. "
+        f"{measured['decoded']} tokens of each request after a prompt of {measured['prompt']}. "
+        f"Preparation adds {measured['added_bytes'] / 1e6:.1f} MB "
+        f"to {measured['packed_bytes'] / 1e6:.1f} MB of packed weights.",
+        "",
+        "| requests | reference | prepared | ratio | min to max |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {row['requests']} | {row['reference']['median_tokens_s']:.0f} | "
+            f"{row['prepared']['median_tokens_s']:.0f} | {row['ratio']:.2f} | "
+            f"{row['min_ratio']:.2f} to {row['max_ratio']:.2f} |"
+            for row in measured["rows"]
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def earlier(row: Mapping[str, Any]) -> str:
     """What the plain call took earlier, and the ratio to it, as two cells."""
     before = row["earlier_us"]
-    return f"{before:.1f} | {row['median_us'] / before:.2f}" if before else "- | -"
+    mark = " (a)" if row["operation"].startswith(APART) else ""
+    return f"{before:.1f}{mark} | {row['median_us'] / before:.2f}" if before else "- | -"
 
 
 def package_name(requirement: str) -> str:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fasttrack import globs
-from fasttrack.globs import MAX_PATTERN, check_pattern, matches, may_overlap
+from fasttrack.globs import MAX_PATTERN, check_pattern, ends, matches, may_overlap
 
 MATCHES = [
     ("a", "a", True),
@@ -135,7 +135,10 @@ def as_regex(pattern: str) -> re.Pattern[str]:
 @given(patterns, paths)
 @settings(max_examples=1500, deadline=None)
 def test_matching_agrees_with_a_regular_expression(pattern: str, path: str) -> None:
-    assert matches(pattern, path) is bool(as_regex(pattern).fullmatch(path + "/"))
+    fits = bool(as_regex(pattern).fullmatch(path + "/"))
+    assert matches(pattern, path) is fits
+    prefix, suffix = ends(pattern)
+    assert (path.startswith(prefix) and path.endswith(suffix)) or not fits
 
 
 SMALL_SEGMENTS = [

@@ -36,6 +36,16 @@ LEAST = {"prefill": 5000, "decode": 50}
 """Tokens per second that `auto` must reach on two cores."""
 
 
+def warned(load: float, processors: int) -> str:
+    """What to say of a machine that others use, too; empty when it is idle enough."""
+    if load <= processors:
+        return ""
+    return (
+        f"warning: load average {load:.2f} on {processors} processors: others run here, too, and "
+        "what is measured is how busy they are\n"
+    )
+
+
 def seconds(call: Callable[[], object]) -> float:
     """How long a call takes."""
     start = time.perf_counter()
@@ -48,6 +58,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True)
     output = parser.parse_args().output
+    before = os.getloadavg()[0]
+    sys.stderr.write(warned(before, len(os.sched_getaffinity(0))))
     torch.set_num_threads(THREADS)
     config, weights = mini(), random_weights(mini())
     region = next(r for r in packaged_manifest().scope if r.id == "cpu-virtual-tp1")
@@ -70,7 +82,6 @@ def main() -> int:
     }
     for measure in cases.values():
         measure()  # not counted
-    before = os.getloadavg()[0]
     speeds: dict[tuple[str, str], list[float]] = {case: [] for case in cases}
     for _ in range(ROUNDS):
         for case, measure in cases.items():

@@ -1,19 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """The synthetic repository of the benchmark: 7,000 files, a governed path, and changes to judge."""
 
+import hashlib
 import sys
+import tempfile
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
 from fasttrack.adopt.layouts import GENERIC
 from fasttrack.adopt.propose import Answers, propose
-from fasttrack.testing import Repo
+from fasttrack.evidence.subject import unit_of
+from fasttrack.manifest.cells import Cell
+from fasttrack.testing import Content, Repo
+from fasttrack.vocabulary import Kind
+from tests.evidence.keys import key
+from tests.evidence.lanes import owed_at, shown, stored, trusting
 
 ROOT = "engine/models/foo/"
 MANIFEST = "manifests/foo.yaml"
+POLICY = "manifests/policy.yaml"
+POOLS = ("lab", "cloud")
+STATEMENTS = 500
 FILES = 7000
 WIDE = 3001
+MODEL = {"model": "org/model", "weights": "0" * 64}
+"""What an evaluation says of the model and its weights: what the manifest does."""
 
 
 def module(number: int, lines: int) -> str:
@@ -27,7 +39,7 @@ def module(number: int, lines: int) -> str:
 def tree() -> dict[str, str]:
     """Path to text; 300 files lie in the roots and import each other in a chain."""
     answers = Answers(
-        GENERIC, (ROOT,), "manifests", "owner", "backup", "org/model", date(2026, 11, 1)
+        GENERIC, (ROOT,), "manifests", "owner", "backup", MODEL["model"], date(2026, 11, 1)
     )
     files = dict(propose(answers))
     files[f"{ROOT}gate.py"] = "from .unit0.m0 import f0_0\n"
@@ -42,7 +54,11 @@ def tree() -> dict[str, str]:
 
 
 def build(where: Path) -> None:
-    """Branches `main`, `sixty`, `wide`; `tested` claims a tier, `sixty-tested` starts there."""
+    """Branches `main`, `sixty`, `wide`; `tested` claims a tier, `sixty-tested` starts there.
+
+    `kept` has evidence for that tier, `sixty-kept` makes it stale, `sixty-shown` brings its own.
+    `told` has what `sixty-told` needs already; `sixty-full` starts at `bare` and brings as much.
+    """
     files = tree()
     repo = Repo(where)
     tip = repo.commit("main", files)
@@ -52,10 +68,51 @@ def build(where: Path) -> None:
     claims = files[MANIFEST].replace("tier: declared", "tier: model-evaluated")
     tested = repo.commit("tested", {MANIFEST: claims}, parent=tip)
     repo.commit("sixty-tested", _sixty(files), parent=tested)
+    _with_evidence(repo, where, files | {MANIFEST: claims}, tip)
     for path in files:  # `scope explain` reads the working tree
         if path.startswith("manifests/"):
             (where / path).parent.mkdir(exist_ok=True)
             (where / path).write_text(files[path])
+
+
+def _with_evidence(repo: Repo, where: Path, files: Mapping[str, str], tip: str) -> None:
+    """Every cell is shown by two pools, again and again; the unit has tests of its own.
+
+    With `tests/**` it would have 2,000, and so would its digest.
+    """
+    manifest = files[MANIFEST].replace('tests: ["tests/**"]', 'tests: ["tests/t0/**"]')
+    keys = [key(pool, hardware=("h100", "h200")) for pool in POOLS]
+    policy = files[POLICY] + trusting(*keys, thresholds={"kernel-test": 2})
+    bare = repo.commit("bare", {MANIFEST: manifest, POLICY: policy}, parent=tip)
+    kept = repo.commit("kept", _shown(where, "bare", STATEMENTS), parent=bare)
+    sixty: dict[str, Content] = {**_sixty(files)}
+    changed = repo.commit("sixty-kept", sixty, parent=kept)
+    repo.commit("sixty-shown", _shown(where, "sixty-kept", 1), parent=changed)
+    full = _shown(where, "sixty-kept", STATEMENTS)
+    repo.commit("sixty-told", sixty, parent=repo.commit("told", full, parent=bare))
+    repo.commit("sixty-full", sixty | full, parent=bare)
+
+
+def _shown(where: Path, revision: str, least: int) -> Mapping[str, Content]:
+    """Files of evidence: rounds over all cells, each a plan, until there are enough statements."""
+    cells, inputs = owed_at(where, revision)
+    found: dict[str, Content] = {}
+    for number in range(-(-least // (len(POOLS) * len(cells)))):
+        for pool in POOLS:
+            run = {"plan": _random(revision, number), "run": _random(revision, number, pool)}
+            told = [shown(c, inputs[unit_of(c)], content=_content(c), **run) for c in cells]
+            with tempfile.TemporaryDirectory() as folder:
+                found |= stored(Path(folder), told, pool)
+    return found
+
+
+def _content(cell: Cell) -> Mapping[str, str]:
+    return MODEL if cell.kind is Kind.MODEL_EVAL else {}
+
+
+def _random(*what: object) -> str:
+    """An id like those of plans and runs."""
+    return hashlib.sha256(repr(what).encode()).hexdigest()[:32]
 
 
 def _sixty(files: Mapping[str, str]) -> dict[str, str]:

@@ -29,6 +29,7 @@ from kimi_k3.stock.cuda.loopback import Loopback
 from kimi_k3.stock.cuda.ops import CudaOps
 from kimi_k3.stock.model import run_layer
 from kimi_k3.stock.ops import Residual
+from tests.bench.gpu_machine import Clocks, clocks_under, gpu_machine
 from tests.bench.graph_times import copy_bandwidth, replay_times
 from tests.bench.rank_share import (
     CONTEXT,
@@ -143,8 +144,11 @@ def floor_us(s: Sharding, kind: str, rows: int, *, divided: bool, tb_s: float) -
     return (own + state + experts + everyone + shared) / tb_s * 1e-6
 
 
-def layer_table(tb_s: float) -> tuple[list[LayerTime], dict[str, list[tuple[str, float]]]]:
-    rows_out, traces = [], {}
+def layer_table(
+    tb_s: float,
+) -> tuple[list[LayerTime], dict[str, list[tuple[str, float]]], list[Clocks | None]]:
+    """Every row, the operations of each, and the clocks under each."""
+    rows_out, traces, clocks = [], {}, []
     for tp in (8, 16):
         s = Sharding(full(), tp, 0)
         for kind in ("kda", "mla"):
@@ -152,6 +156,7 @@ def layer_table(tb_s: float) -> tuple[list[LayerTime], dict[str, list[tuple[str,
             for rows in (1, 8, 64):
                 chain = Chain(s, kind, layers, rows)
                 (times,) = replay_times([chain.graph], REPLAYS)
+                clocks.append(clocks_under(chain.graph))
                 times.sort()
                 per = [t / LAYERS for t in times]
                 trace = chain.operations()
@@ -176,7 +181,7 @@ def layer_table(tb_s: float) -> tuple[list[LayerTime], dict[str, list[tuple[str,
                 torch.cuda.empty_cache()
             del layers
             torch.cuda.empty_cache()
-    return rows_out, traces
+    return rows_out, traces, clocks
 
 
 def main() -> int:
@@ -187,16 +192,14 @@ def main() -> int:
     device = torch.cuda.get_device_properties(DEVICE)
     tb_s = copy_bandwidth()
     sys.stdout.write(f"{device.name}: copy {tb_s:.2f} TB/s\n")
-    rows, traces = layer_table(tb_s)
+    rows, traces, clocks = layer_table(tb_s)
     operations = operation_table()
     record = {
-        "machine": {
-            "gpu": device.name,
+        "machine": gpu_machine(clocks)
+        | {
             "multiprocessors": device.multi_processor_count,
             "l2_bytes": device.L2_cache_size,
             "copy_tb_s": tb_s,
-            "torch": torch.__version__,
-            "cuda": torch.version.cuda,
         },
         "layers_in_a_graph": LAYERS,
         "replays": REPLAYS,

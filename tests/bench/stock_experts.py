@@ -26,6 +26,7 @@ from kimi_k3.stock.cuda.expert_sum import down_sum, weighted_sum
 from kimi_k3.stock.cuda.expert_tiles import Tile, Tiles, tiles_for
 from kimi_k3.stock.cuda.experts import down, gate_up
 from kimi_k3.weights import ExpertWeights
+from tests.bench.gpu_machine import Clocks, clocks_under, gpu_machine
 from tests.bench.graph_times import captured, replay_times
 from tests.gpu.packed_oracle import (
     DEVICE,
@@ -194,22 +195,21 @@ class Case:
             raise SystemExit(f"{kernel} with {tile}: wrong at {len(self.z)} rows")
 
 
-def iteration_times(launches: Callable[[int], None]) -> list[float]:
-    """Microseconds per iteration of each replay of a graph of `launches(0)`, `launches(1)`, ..."""
-    graph = captured([partial(launches, i) for i in range(ITERATIONS)])
-    (times,) = replay_times([graph], REPLAYS)
-    return [time / ITERATIONS for time in times]
+def iterations(launches: Callable[[int], None]) -> torch.cuda.CUDAGraph:
+    """A graph of `launches(0)`, `launches(1)`, ..."""
+    return captured([partial(launches, i) for i in range(ITERATIONS)])
 
 
-def measure(tp: int, m: int, w: ExpertWeights) -> list[Timing]:
-    """All candidates of both kernels at one row count, and the chain in use."""
+def measure(tp: int, m: int, w: ExpertWeights) -> tuple[list[Timing], Clocks | None]:
+    """All candidates of both kernels at one row count, the chain in use, and clocks under it."""
     shape = SHAPES[tp]
     case = Case.random(shape, w, m)
     tiles = case.tiles
     results: list[Timing] = []
 
-    def add(kernel: str, tile: str, floor_us: float, launches: Callable[[int], None]) -> None:
-        times = iteration_times(launches)
+    def add(kernel: str, tile: str, floor_us: float, graph: torch.cuda.CUDAGraph) -> None:
+        (replays,) = replay_times([graph], REPLAYS)
+        times = [time / ITERATIONS for time in replays]
         line = Timing(
             tp, m, kernel, tile, statistics.median(times), min(times), max(times), floor_us
         )
@@ -223,14 +223,18 @@ def measure(tp: int, m: int, w: ExpertWeights) -> list[Timing]:
     second_floor = case.floor_us(shape.latent, shape.live)
     for tile in tiles.gate_up:
         case.check_gate_up(tile)
-        add("gate_up", str(tile), first_floor, lambda i, tile=tile: case.gate_up(i, tile))
+        graph = iterations(partial(case.gate_up, tile=tile))
+        add("gate_up", str(tile), first_floor, graph)
     for tile in tiles.down:
         case.check_down(tile)
-        add("down", str(tile), second_floor, lambda i, tile=tile: case.down(i, tile))
+        graph = iterations(partial(case.down, tile=tile))
+        add("down", str(tile), second_floor, graph)
     if not case.one_row:
-        add("sum", "", 2 * case.rows.numel() / SUSTAINED * 1e6, lambda _: case.total())
-    add("chain", "in use", first_floor + second_floor, case.chain)
-    return results
+        graph = iterations(lambda _: case.total())
+        add("sum", "", 2 * case.rows.numel() / SUSTAINED * 1e6, graph)
+    graph = iterations(case.chain)
+    add("chain", "in use", first_floor + second_floor, graph)
+    return results, clocks_under(graph)
 
 
 def main() -> None:
@@ -243,12 +247,15 @@ def main() -> None:
     if not ON_GPU:
         raise SystemExit("no GPU to measure")
     results: list[Timing] = []
+    clocks: list[Clocks | None] = []
     for tp in args.tp:
         w = random_experts(SHAPES[tp], seed=tp)
         for m in args.rows:
-            results.extend(measure(tp, m, w))
+            timings, sample = measure(tp, m, w)
+            results.extend(timings)
+            clocks.append(sample)
     record = {
-        "device": torch.cuda.get_device_name(),
+        "machine": gpu_machine(clocks),
         "sustained_bytes_per_s": SUSTAINED,
         "iterations": ITERATIONS,
         "replays": REPLAYS,

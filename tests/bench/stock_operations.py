@@ -29,7 +29,7 @@ class OperationTime:
     ratio: float
     """Median of the ratios of neighbouring replays."""
     earlier_us: float | None
-    """What the plain call took on another machine of this kind; see `EARLIER`."""
+    """What the plain calls took on another machine of this kind; see `EARLIER`."""
 
 
 EARLIER: dict[str, tuple[float | None, ...]] = {

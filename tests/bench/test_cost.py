@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one check costs in processes and reads, which unlike time is the same on every machine."""
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from fasttrack.change.git import Git, Process
 from fasttrack.change.objects import Objects
 from fasttrack.verdict import Request, evaluate
+from tests.bench.check import run, warm_bytecode
 from tests.engine import AS_OF, MANIFEST, ROOT, engine, files
 
 HANDFUL = 7
@@ -62,3 +64,16 @@ def test_processes_do_not_grow_with_the_change_and_no_object_is_read_twice(
     assert len(large.commands) <= HANDFUL + 3 * moved
     assert [oid for oid, times in large.reads.items() if times > 1] == []
     assert len(large.reads) >= 3001  # the counter counts
+
+
+def test_what_the_benchmark_starts_keeps_bytecode_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    (tmp_path / "mine.py").write_text("import sys; sys.exit(sys.dont_write_bytecode)")
+    argv = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import mine"]
+    assert run(argv).code == 1
+    with warm_bytecode():
+        assert run(argv).code == 0
+    assert run(argv).code == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]

@@ -106,3 +106,26 @@ def test_the_words_of_source_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_python_warns_about_is_read_in_silence() -> None:
     assert imports_of('x = "\\d" is 1\nimport a\n')[0].module == "a"
+
+
+def test_a_text_is_parsed_once_and_one_with_very_many_imports_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parsed: list[str] = []
+    parse = imports_module.parse
+
+    def counted(source: str) -> ast.Module:
+        parsed.append(source)
+        return parse(source)
+
+    monkeypatch.setattr(imports_module, "parse", counted)
+    monkeypatch.setattr(imports_module, "_known", {})
+    few, many = "import few", "import " + ", ".join(f"m{n}" for n in range(65))
+    for source in (few, few, many, many):
+        assert imports_of(source) == imports_of(source)
+    assert parsed == [few, many, many, many, many]
+
+    monkeypatch.setattr(imports_module, "_KNOWN_TEXTS", 1)
+    for _ in range(2):
+        assert imports_of("import other")[0].module == "other"
+    assert parsed[5:] == ["import other"] * 2
