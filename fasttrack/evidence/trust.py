@@ -48,10 +48,17 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Refusal:
-    """One reason and its sentence."""
+    """One reason and its sentence.
+
+    Attributes:
+        reason: the reason.
+        text: the sentence.
+        revoked: of a revoked key or identity since when; None for every other reason.
+    """
 
     reason: Reason
     text: str
+    revoked: date | None = None
 
 
 @dataclass(frozen=True)
@@ -136,7 +143,7 @@ def key_refusals(key: Signatory, day: date, run_day: date) -> Iterator[Refusal]:
     """
     if key.revoked is not None and key.revoked <= day:
         text = f"{key} is revoked from {key.revoked} on, with all that it signed"
-        yield Refusal(Reason.REVOKED_KEY, text)
+        yield Refusal(Reason.REVOKED_KEY, text, key.revoked)
     if run_day < key.valid_from:
         text = f"{key} is valid from {key.valid_from}, and this is of {run_day}"
         yield Refusal(Reason.KEY_NOT_YET_VALID, text)

@@ -86,7 +86,7 @@ def weighed(case: Case) -> tuple[Told, ...]:
     found = []
     for stored in new:
         one = by_envelope[stored.signed]
-        faults = {**_signer(one, case), **minted(stored.signed)}
+        faults = {**_signer(one), **minted(stored.signed)}
         if one.pools:
             faults |= _content(one, case)
             faults |= _weight(one, asked.answer(one), among, faults)
@@ -121,14 +121,15 @@ def _place(case: Case, stored: Stored) -> tuple[str, int]:
     return f"{case.config.folder}/{FOLDER}/{name}", int(line)
 
 
-def _signer(one: Judged, case: Case) -> dict[Fault, str]:
+def _signer(one: Judged) -> dict[Fault, str]:
     """What is wrong with its signatures; a single good one is enough, except beside a forgery."""
     found: dict[Fault, str] = {}
     for refusal in one.refusals:
         if refusal.reason is Reason.BAD_SIGNATURE:
             found.setdefault(Fault.FORGED, refusal.text)
         elif refusal.reason is Reason.REVOKED_KEY:
-            late = _ran_after_revocation(one.statement, refusal.text, case)
+            finished = one.statement.predicate.run.finished.date()
+            late = refusal.revoked is not None and refusal.revoked <= finished
             if late or not one.pools:
                 found.setdefault(Fault.REVOKED if late else Fault.SIGNER, refusal.text)
         elif refusal.reason in _SIGNER and not one.pools:
@@ -136,13 +137,6 @@ def _signer(one: Judged, case: Case) -> dict[Fault, str]:
         elif refusal.reason in _ROLE and not one.pools:
             found.setdefault(Fault.ROLE, refusal.text)
     return found
-
-
-def _ran_after_revocation(statement: Statement, text: str, case: Case) -> bool:
-    """Whether a signer that a refusal is about was revoked before the run ended."""
-    trust, day = case.policy.trust, statement.predicate.run.finished.date()
-    about = (who for who in (*trust.keys, *trust.identities) if text.startswith(f"{who} "))
-    return any(who.revoked is not None and who.revoked <= day for who in about)
 
 
 def _minted(case: Case) -> Callable[[Signed], dict[Fault, str]]:

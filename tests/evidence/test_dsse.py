@@ -6,17 +6,21 @@ import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from securesystemslib.dsse import Envelope
+from securesystemslib.exceptions import VerificationError
 
 from fasttrack.errors import InputError
 from fasttrack.evidence.dsse import (
     MAX_BYTES,
     MAX_SIGNATURES,
     PAYLOAD_TYPE,
+    Signature,
     Signed,
     read_envelope,
     sign,
@@ -57,6 +61,31 @@ def test_the_signature_covers_type_and_payload_as_dsse_defines_it() -> None:
 
 def test_the_same_statement_and_key_give_the_same_line() -> None:
     assert sign(STATEMENT, signer("lab")) == LINE
+
+
+@given(st.integers(0, 63), st.integers(0, 255), st.sampled_from(["signature", "payload"]))
+@example(0, 0, "signature")
+def test_the_library_that_signs_says_the_same_of_a_signature(at: int, flip: int, of: str) -> None:
+    """Two implementations: ours calls the primitive, the library has its own encoding and keys."""
+    raw, payload = bytearray(GOOD.signatures[0].raw), bytearray(GOOD.payload)
+    changed = raw if of == "signature" else payload
+    changed[at] ^= flip
+    ours = verified_key_ids(
+        replace(GOOD, payload=bytes(payload), signatures=(Signature("lab", bytes(raw)),)), KEYS
+    )
+    written = {"keyid": "lab", "sig": b64encode(raw).decode()}
+    envelope = Envelope.from_dict(
+        {
+            "payload": b64encode(payload).decode(),
+            "payloadType": PAYLOAD_TYPE,
+            "signatures": [written],
+        }
+    )
+    try:
+        theirs = frozenset(envelope.verify([signer("lab").public_key], 1))
+    except VerificationError:
+        theirs = frozenset()
+    assert ours == theirs == (frozenset() if flip else {"lab"})
 
 
 def test_only_the_policy_s_keys_are_tried() -> None:
