@@ -2,8 +2,9 @@
 """Starts one child that measures one cell, and leaves nothing of it behind.
 
 The child has a session and a home of its own, an environment made of an allow-list, and two pipes.
-It is told nothing about the bundle, and when it has ended or its time is up, every process that it
-started is killed, those that moved to another session included.
+It is told nothing about the bundle; where the system can see to it, it writes nothing but what lies
+in its home. When it has ended or its time is up, every process that it started is killed, those
+that moved to another session included.
 """
 
 import ctypes
@@ -24,6 +25,7 @@ from pydantic import ValidationError
 
 from fasttrack.errors import InputError
 from fasttrack.evidence.child_report import MAX_REPORT_BYTES, ChildReport, Job
+from fasttrack.evidence.wall import behind_wall
 
 KEPT_VARIABLES = (
     "CUDA_HOME",
@@ -40,6 +42,8 @@ GRACE_S = 10.0
 """Seconds in which whatever was killed has to be gone."""
 EXPECTED_CODES = (0, 5)
 """Exit codes of pytest when nothing failed: tests ran, or there were none."""
+CAN_NOT_START = 4
+"""Exit code of pytest when it can not start, such as when a `conftest.py` can not be imported."""
 _SET_CHILD_SUBREAPER = 36
 
 
@@ -51,15 +55,17 @@ class Outcome:
         report: its report; None when it sent none that can be read.
         why: why there is none, in words.
         log: the end of what it printed.
+        began: whether there was anything to run; not when pytest itself could not start.
     """
 
     report: ChildReport | None
     why: str
     log: str
+    began: bool = True
 
 
 def measure(
-    root: Path, tests: Sequence[str], job: Job, bytecode: Path, timeout_s: float
+    root: Path, tests: Sequence[str], job: Job, bytecode: Path, *, walled: bool, timeout_s: float
 ) -> Outcome:
     """Runs the tests of one cell in a child of their own.
 
@@ -69,6 +75,7 @@ def measure(
         job: cell and seeds.
         bytecode: where Python keeps what it compiles. Whoever writes there decides what later
             children run: one folder is for children of one unit, and empty before the first.
+        walled: whether it is kept from writing anywhere else; see `wall.stands_around`.
         timeout_s: seconds after which the child is killed.
 
     Raises:
@@ -84,7 +91,8 @@ def measure(
         tempfile.TemporaryFile() as output,
     ):
         environment = _environment(Path(home), bytecode)
-        child, report_end = _start(root, tests, job, environment, output)
+        writable = (Path(home), bytecode) if walled else ()
+        child, report_end = _start(root, tests, job, environment, output, writable=writable)
         reader = _Reader(report_end)
         reader.start()
         try:
@@ -101,17 +109,28 @@ def measure(
 
 
 def _start(
-    root: Path, tests: Sequence[str], job: Job, environment: Mapping[str, str], output: IO[bytes]
+    root: Path,
+    tests: Sequence[str],
+    job: Job,
+    environment: Mapping[str, str],
+    output: IO[bytes],
+    *,
+    writable: Sequence[Path],
 ) -> tuple["subprocess.Popen[bytes]", int]:
+    """A child, and the end of the pipe where its report is read; no wall without `writable`.
+
+    No settings file takes part: evidence binds to `conftest.py` files and to no others.
+    """
     job_out, job_in = os.pipe()
     report_out, report_in = os.pipe()
     command = [
         *(sys.executable, "-m", "pytest", "-q", "-rN"),
         *("-p", "fasttrack.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:xdist"),
+        *("-c", os.devnull, f"--rootdir={root.resolve()}", f"--confcutdir={root.resolve()}"),
         *(f"--fasttrack-job={job_out}", f"--fasttrack-report={report_in}", "--", *tests),
     ]
     child = subprocess.Popen(
-        command,
+        behind_wall(command, writable) if writable else command,
         cwd=root,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -170,7 +189,8 @@ def _tail(output: IO[bytes]) -> str:
 
 def _read(received: bytes, job: Job, code: int, tail: str) -> Outcome:
     if not received:
-        return Outcome(None, f"it ended with exit code {code} and no report", tail)
+        why = f"it ended with exit code {code} and no report"
+        return Outcome(None, why, tail, began=code != CAN_NOT_START)
     if len(received) > MAX_REPORT_BYTES:
         return Outcome(None, f"its report exceeds {MAX_REPORT_BYTES:,} bytes", tail)
     try:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a plan: one child per cell, one unsigned statement per child.
 
-The collector alone writes the bundle. It compares the tree with the plan before the first and after
-every child, and the bundle with what it left there, so that a test which changes either ends the
-run and gains nothing. What a child reports about itself is believed: that is what the statement's
-`isolation: process` says.
+The collector alone writes the bundle. Where the system can build a wall, a test can change neither
+it nor the tree (`fasttrack.evidence.wall`). Everywhere the tree is compared with the plan before
+the first and after every child, and the bundle with what was left there, so that a test which
+changes either ends the run and gains nothing. What a child reports about itself is believed: that
+is what the statement's `isolation: process` says.
 """
 
 import secrets
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +29,7 @@ from fasttrack.evidence.predicates.common import RunFacts
 from fasttrack.evidence.shards import Shard
 from fasttrack.evidence.shown import MEASURED_BY_TESTS, facts_of, statement_of
 from fasttrack.evidence.subject import ANYWHERE, hardware_of
+from fasttrack.evidence.wall import stands_around
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Settings:
         hardware: hardware id that this machine stands for.
         shard: which share of the plan.
         timeout_s: seconds that one cell may take.
+        shared: whether other collectors may use the bundle where no wall keeps tests from it.
     """
 
     root: Path
@@ -46,6 +50,7 @@ class Settings:
     hardware: str
     shard: Shard
     timeout_s: float
+    shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,15 +80,19 @@ class Collected:
         run: its id; the bundle's file has the same name.
         passed: cells of which every statement shows something.
         failed: cells with a statement that shows nothing.
+        unmeasured: cells whose tests could not start; there is no statement of them.
         resumed: cells that the bundle already had.
         elsewhere: cells that another machine or tool has to measure, by reason.
+        walled: whether tests were kept from the bundle and the tree.
     """
 
     run: str
     passed: int
     failed: int
+    unmeasured: int
     resumed: int
     elsewhere: Mapping[str, int]
+    walled: bool
 
 
 class Collector:
@@ -93,8 +102,12 @@ class Collector:
         """Takes the plan and how to run it.
 
         Raises:
-            InputError: the tree is not the plan's, or the machine is not the named one.
+            InputError: there is no pytest, the tree is not the plan's, or the machine is not the
+                named one.
         """
+        if find_spec("pytest") is None:
+            want = "pytest, and what the tests import, where fasttrack is installed"
+            raise InputError.one("pytest", "no such module", want, "python -m pip install pytest")
         if problems := compare(plan, settings.root):
             raise InputError(problems)
         if settings.hardware not in plan.archs:
@@ -104,7 +117,10 @@ class Collector:
         self._settings = settings
         self._machine = measured_machine(settings.hardware, plan.archs[settings.hardware])
         self._run = secrets.token_hex(16)
-        self._bundle = Guard(settings.out, self._run)
+        self._walled = stands_around(settings.out, settings.root)
+        self._unmeasured = 0
+        shared = self._walled or settings.shared
+        self._bundle = Guard(settings.out, self._run, shared=shared)
 
     def run(self, tell: Callable[[Progress], None]) -> Collected:
         """Measures the cells that the bundle lacks, in the plan's order.
@@ -130,10 +146,12 @@ class Collector:
         failed = self._failed(here)
         return Collected(
             run=self._run,
-            passed=len(here) - failed,
+            passed=len(here) - failed - self._unmeasured,
             failed=failed,
+            unmeasured=self._unmeasured,
             resumed=len(here) - len(todo),
             elsewhere=Counter(reason for _, reason in mine if reason),
+            walled=self._walled,
         )
 
     def _elsewhere(self, cell: PlannedCell) -> str:
@@ -148,10 +166,19 @@ class Collector:
         job = Job(nonce=secrets.token_hex(16), cell=facts_of(cell), seeds=cell.seeds)
         started = _now()
         outcome = measure(
-            self._settings.root, cell.tests, job, bytecode, timeout_s=self._settings.timeout_s
+            self._settings.root,
+            cell.tests,
+            job,
+            bytecode,
+            walled=self._walled,
+            timeout_s=self._settings.timeout_s,
         )
         if problems := compare(self._plan, self._settings.root):
             raise InputError(problems)
+        if not outcome.began:  # nothing was measured, and a statement would say that it failed
+            self._bundle.check()
+            self._unmeasured += 1
+            return ("its tests can not start here",), outcome.log
         run = RunFacts(
             plan=self._plan.id,
             run=self._run,
@@ -166,9 +193,10 @@ class Collector:
 
     def _failed(self, cells: Sequence[PlannedCell]) -> int:
         """Cells that some run did not show: a later pass does not hide what failed before."""
+        written = bool(cells) and self._settings.out.is_dir()
         failed = {
             entry.statement.cell.id
-            for entry in (statements(self._settings.out).entries if cells else ())
+            for entry in (statements(self._settings.out).entries if written else ())
             if entry.statement.predicate.run.plan == self._plan.id and entry.statement.problems()
         }
         return sum(cell.cell().id in failed for cell in cells)

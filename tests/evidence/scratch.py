@@ -56,7 +56,7 @@ atexit.register(shutil.rmtree, BYTECODE, ignore_errors=True)
 
 def run_child(root: Path, *tests: str, timeout_s: float = 60) -> Outcome:
     """What comes of a child that runs these tests of a project."""
-    return measure(root, tests or (TEST,), job(rows=1), BYTECODE, timeout_s)
+    return measure(root, tests or (TEST,), job(rows=1), BYTECODE, walled=False, timeout_s=timeout_s)
 
 
 def measured(root: Path, body: str, more: Mapping[str, str] = NO_FILES) -> Outcome:
@@ -113,7 +113,7 @@ def plan_of(root: Path, cells: Sequence[Mapping[str, Any]], **changes: Any) -> P
 
 def _unit(root: Path, unit: str) -> dict[str, Any]:
     files = [_file(root, "beacon/__init__.py"), _file(root, SOURCE)]
-    tests = [_file(root, TEST)]
+    tests = [_file(root, path) for path in ("tests/conftest.py", TEST) if (root / path).exists()]
     return {
         "unit": unit,
         "digest": _digest(files),

@@ -204,6 +204,44 @@ def test_a_child_without_a_report_makes_a_statement_that_can_be_read_and_shows_n
     assert len(statement.to_bytes()) <= MAX_BYTES
 
 
+def test_tests_that_can_not_start_make_no_statement(tmp_path: Path) -> None:
+    root = project(tmp_path / "project", HEAD + MEASURES, **{"tests/conftest.py": "import gone\n"})
+    plan = plan_of(root, [planned(1)])
+    found, (told,) = collect(plan, settings_of(root, tmp_path / "out"))
+    assert told.problems == ("its tests can not start here",)
+    assert "No module named 'gone'" in told.log
+    assert (found.passed, found.failed, found.unmeasured) == (0, 0, 1)
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_pytest_nothing_is_collected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = project(tmp_path / "project", "")
+    monkeypatch.setattr("fasttrack.evidence.collect.find_spec", lambda _: None)
+    with pytest.raises(InputError, match="fix: python -m pip install pytest"):
+        Collector(plan_of(root, [planned(1)]), settings_of(root, tmp_path / "out"))
+
+
+def test_settings_files_of_pytest_take_no_part(tmp_path: Path) -> None:
+    """They are in no digest: a stray one could leave tests out or load what changes outcomes."""
+    body = """
+def test_smooth(fasttrack_cell, fasttrack_seeds, fasttrack_record):
+    fasttrack_record.launched("smooth")
+
+def test_fails(): assert False
+"""
+    files = {
+        "pytest.ini": "[pytest]\npython_functions = test_smooth\naddopts = -p flip\n",
+        "tests/pytest.ini": "[pytest]\naddopts = -p flip\n",
+        "flip.py": "def pytest_runtest_logreport(report): report.outcome = 'passed'\n",
+    }
+    root = project(tmp_path / "project", HEAD + body, **files)
+    found, (told,) = collect(plan_of(root, [planned(1)]), settings_of(root, tmp_path / "out"))
+    assert (found.passed, found.failed) == (0, 1)
+    assert told.problems == (f"1 tests failed, {TEST}::test_fails first",)
+
+
 def test_a_tree_or_a_machine_that_is_not_the_plans_is_refused_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,7 +263,10 @@ def test_bytecode_is_shared_within_a_unit_and_gone_before_the_next(
     plan = plan_of(root, [planned(1), refusal(8), planned(2), refusal(9)])
     seen: list[tuple[str, Path, list[str]]] = []
 
-    def child(_: Path, __: object, job: Job, bytecode: Path, *, timeout_s: float) -> Outcome:
+    def child(
+        _: Path, __: object, job: Job, bytecode: Path, *, walled: bool, timeout_s: float
+    ) -> Outcome:
+        assert walled in {True, False}
         assert [p for _, p, _ in seen if p != bytecode and p.exists()] == []
         seen.append((job.cell.kind, bytecode, [file.name for file in bytecode.iterdir()]))
         (bytecode / f"{len(seen)}.pyc").touch()

@@ -33,9 +33,24 @@ ENDS: Mapping[str, tuple[str, str]] = {
         "open('../out/' + '0' * 32 + '.jsonl', 'r+').write('x')",
         "0000.jsonl: saw other bytes",
     ),
+    "more in a file of another run": (
+        "open('../out/' + '0' * 32 + '.jsonl', 'a').write('x')",
+        "0000.jsonl: saw more bytes",
+    ),
+    "a file of a run that never was": (
+        "open('../out/' + 'a' * 32 + '.jsonl', 'w').write('x')",
+        "aaaa.jsonl: saw a new file",
+    ),
 }
 
 
+@pytest.fixture
+def no_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a system that can not keep tests from the bundle."""
+    monkeypatch.setattr("fasttrack.evidence.collect.stands_around", lambda *_: False)
+
+
+@pytest.mark.usefixtures("no_wall")
 @pytest.mark.parametrize("what", ENDS)
 def test_a_test_that_changes_tree_or_bundle_ends_the_run(tmp_path: Path, what: str) -> None:
     code, message = ENDS[what]
@@ -47,7 +62,7 @@ def test_smooth(fasttrack_cell, fasttrack_seeds):
 """
     root, out = project(tmp_path / "project", HEAD + body), tmp_path / "out"
     earlier = good(Kind.REFUSAL, run="0" * 32)
-    Guard(out, "0" * 32).append(earlier)
+    Guard(out, "0" * 32, shared=False).append(earlier)
     plan = plan_of(root, [planned(2)] if "bundle" not in what else [planned(1), planned(2)])
     with pytest.raises(InputError, match=message):
         collect(plan, settings_of(root, out))
@@ -59,14 +74,15 @@ def _readable(out: Path) -> list[Statement]:
 
 
 def test_a_file_that_a_test_puts_where_the_run_would_write_ends_the_run(tmp_path: Path) -> None:
-    guard = Guard(tmp_path, "2" * 32)
+    guard = Guard(tmp_path, "2" * 32, shared=True)
     (tmp_path / ("2" * 32 + ".jsonl")).write_bytes(b"{}\n")
-    with pytest.raises(InputError, match="saw a new file; want none of this run yet"):
+    with pytest.raises(InputError, match="saw a new file; want none that this run did not write"):
         guard.append(good(Kind.REFUSAL))
 
 
-def test_other_runs_may_come_and_grow_but_not_shrink(tmp_path: Path) -> None:
-    guard, other = Guard(tmp_path, "2" * 32), Guard(tmp_path, "3" * 32)
+def test_in_a_shared_folder_other_runs_may_come_and_grow_but_not_shrink(tmp_path: Path) -> None:
+    guard = Guard(tmp_path, "2" * 32, shared=True)
+    other = Guard(tmp_path, "3" * 32, shared=True)
     for kind in (Kind.REFUSAL, Kind.KERNEL_TEST):
         other.append(good(kind, run="3" * 32))
         guard.append(good(kind, run="2" * 32))
@@ -74,6 +90,36 @@ def test_other_runs_may_come_and_grow_but_not_shrink(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(InputError, match=r"3333\.jsonl: saw other bytes"):
         guard.append(good(Kind.STRESS, run="2" * 32))
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("make", [_pipe, _endless, Path.mkdir])
+def test_what_is_no_plain_file_ends_a_run_and_is_not_waited_for(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    name = "2" * 32 + ".jsonl"
+    guard = Guard(tmp_path, "2" * 32, shared=True)
+    guard.append(good(Kind.REFUSAL))
+    (tmp_path / name).unlink()
+    make(tmp_path / name)
+    for look in (guard.check, lambda: Guard(tmp_path, "3" * 32, shared=True)):
+        with pytest.raises(InputError, match=f"^{name}: saw .*; want a plain file"):
+            look()
+
+
+def test_a_file_that_is_larger_than_memory_is_read_in_pieces(tmp_path: Path) -> None:
+    guard = Guard(tmp_path, "2" * 32, shared=True)
+    guard.append(good(Kind.REFUSAL))
+    os.truncate(tmp_path / ("2" * 32 + ".jsonl"), 1 << 43)
+    with pytest.raises(InputError, match="saw more bytes"):
+        guard.check()
 
 
 MARKS = """
@@ -120,14 +166,21 @@ def test_a_collector_that_was_killed_goes_on_without_losing_or_repeating_a_cell(
 
 
 def test_a_child_ends_with_its_collector(tmp_path: Path) -> None:
-    body = "def test_it():\n    open('../pid', 'w').write(str(os.getpid()))\n    time.sleep(600)\n"
-    root, pid_file = project(tmp_path / "project", HEAD + body), tmp_path / "pid"
+    body = """
+def test_it():
+    with open(os.path.join(os.environ["HOME"], "pid"), "w") as file: file.write(str(os.getpid()))
+    time.sleep(600)
+"""
+    root = project(tmp_path / "project", HEAD + body)
     write_plan(plan_of(root, [planned(1)]), tmp_path / "plan.json")
-    collector = start(root, tmp_path / "out")
-    assert until(lambda: pid_file.exists() and pid_file.read_text().isdecimal())
-    collector.kill()
-    collector.wait()
-    assert until(lambda: _gone(int(pid_file.read_text())))
+
+    def pid() -> str:
+        return "".join(file.read_text() for file in tmp_path.glob("fasttrack-cell-*/pid"))
+
+    with start(root, tmp_path / "out") as collector:
+        assert until(lambda: pid().isdecimal())
+        collector.kill()
+    assert until(lambda: _gone(int(pid())))
 
 
 def until(true: Callable[[], bool]) -> bool:

@@ -12,7 +12,7 @@ from fasttrack.evidence.collect import Collected, Collector, Progress, Settings
 from fasttrack.evidence.plan import PlannedCell, read_plan
 from fasttrack.evidence.shards import Shard
 from fasttrack.report.output import write_output
-from fasttrack.report.visible import visible
+from fasttrack.report.visible import visible, visible_log
 from fasttrack.vocabulary import Kind
 
 
@@ -47,18 +47,31 @@ from fasttrack.vocabulary import Kind
     show_default=True,
     help="Seconds that one cell may take.",
 )
+@click.option(
+    "--shared",
+    is_flag=True,
+    help="Other collectors use --out too, although nothing keeps tests from it here.",
+)
 def command(
-    plan_file: Path, out: Path, root: Path, hardware: str, shard: str, timeout: float
+    plan_file: Path,
+    out: Path,
+    root: Path,
+    hardware: str,
+    shard: str,
+    timeout: float,
+    shared: bool,
 ) -> int:
     """Measure the cells of a plan and write down, unsigned, what was seen.
 
     Each cell runs in a child process of its own. The tree must be the plan's, byte by byte. Exits
-    with 0 when every statement of this share shows something, else with 1.
+    with 0 when every cell of this share is shown, else with 1. Tests can write only to folders of
+    their own where the system sees to it (Linux 5.13 or newer).
     """
-    settings = Settings(root, out, hardware, Shard.parse(shard), timeout)
+    settings = Settings(root, out, hardware, Shard.parse(shard), timeout, shared)
     collected = Collector(read_plan(plan_file), settings).run(_tell)
     write_output("\n".join(_summary(collected, plan_file, out)) + "\n", None)
-    return Exit.FAST_TRACK if not collected.failed else Exit.REFUSED
+    whole = not collected.failed and not collected.unmeasured
+    return Exit.FAST_TRACK if whole else Exit.REFUSED
 
 
 def _tell(progress: Progress) -> None:
@@ -69,7 +82,7 @@ def _tell(progress: Progress) -> None:
     click.echo(visible(f"{line}: {verdict}"), err=True)
     if progress.problems:
         for printed in progress.log.splitlines()[-20:]:
-            click.echo(f"    {visible(printed.rstrip())}", err=True)
+            click.echo(f"    {visible_log(printed.rstrip())}", err=True)
 
 
 def _axes(cell: PlannedCell) -> str:
@@ -86,6 +99,10 @@ def _summary(collected: Collected, plan: Path, out: Path) -> Iterator[str]:
     yield f"run {collected.run}: {collected.passed} cells shown, {collected.failed} not"
     if collected.resumed:
         yield f"{collected.resumed} cells were there already"
+    if collected.unmeasured:
+        yield f"{collected.unmeasured} cells not measured: install what their tests import"
+    if not collected.walled:
+        yield "note: nothing keeps tests from this bundle and the tree here (it takes Landlock)"
     for why, count in collected.elsewhere.items():
         yield f"{count} cells left: {why}"
     if collected.failed:
