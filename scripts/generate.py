@@ -42,7 +42,11 @@ def generated() -> Mapping[str, str]:
             "docs/scope.md": scope_page(workspace.manifests, workspace.config.policy),
             "THIRD_PARTY.md": third_party_page(),
             "docs/performance.md": filled(
-                "docs/performance.md", {"table": performance_table(record("docs/performance.json"))}
+                "docs/performance.md",
+                {
+                    "table": performance_table(record("docs/performance.json")),
+                    "evidence": evidence_table(record("docs/evidence-speed.json")),
+                },
             ),
             "docs/stock.md": filled(
                 "docs/stock.md",
@@ -110,11 +114,8 @@ def filled(path: str, tables: Mapping[str, str]) -> str:
 
 def performance_table(measured: Mapping[str, Any]) -> str:
     """What `python -m tests.bench.check` measured, with the conditions."""
-    machine = measured["machine"]
     lines = [
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}, Python "
-        f"{machine['python']}, git {machine['git']}; {measured['runs']} rounds; load average "
-        f"{measured['load'][0]} before and {measured['load'][1]} after.",
+        rounds_on(measured),
         "",
         "| command | median s | min to max | limit s | processor s | ratio | peak MB | limit MB |",
         "|---|---|---|---|---|---|---|---|",
@@ -132,6 +133,34 @@ def performance_table(measured: Mapping[str, Any]) -> str:
         ]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines) + "\n"
+
+
+def evidence_table(measured: Mapping[str, Any]) -> str:
+    """What `python -m tests.bench.evidence_verify` measured, with the conditions."""
+    columns = {
+        "statements": f"{measured['statements']:,}",
+        "store MB": measured["store_mb"],
+        "median s": measured["median_s"],
+        "min to max": f"{measured['min_s']} to {measured['max_s']}",
+        "limit s": measured["limit_s"],
+        "processor s": measured["cpu_s"],
+        "ratio": measured["ratio"],
+        "peak MB": measured["peak_mb"],
+        "limit MB": measured["limit_mb"],
+    }
+    head, row = (" | ".join(map(str, cells)) for cells in (columns, columns.values()))
+    lines = [rounds_on(measured), "", f"| {head} |", "|---" * len(columns) + "|", f"| {row} |"]
+    return "\n".join(lines) + "\n"
+
+
+def rounds_on(measured: Mapping[str, Any]) -> str:
+    """The machine of a benchmark of commands, and how often and under which load it ran."""
+    machine = measured["machine"]
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}, Python "
+        f"{machine['python']}, git {machine['git']}; {measured['runs']} rounds; load average "
+        f"{measured['load'][0]} before and {measured['load'][1]} after."
+    )
 
 
 def stock_tables(measured: Mapping[str, Any]) -> dict[str, str]:

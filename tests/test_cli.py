@@ -198,6 +198,18 @@ def test_module_and_command_are_the_same_program(repo: Path) -> None:
     assert len(outputs) == 1
 
 
+def test_the_module_imports_nothing_from_the_current_directory(tmp_path: Path) -> None:
+    # What `evidence sign` needs, what `main` needs, and what the standard library has.
+    for name in ("securesystemslib", "click", "pathlib", "typing", "json"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(99)\n")
+    options = ["evidence", "sign", "--resign", "a", "--key", "no-such.key", "--key-id", "b"]
+    for arguments, code in ((["--help"], 0), (options, 2)):
+        argv = [sys.executable, "-m", "fasttrack", *arguments]
+        path = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
+        done = subprocess.run(argv, cwd=tmp_path, env=path, capture_output=True, check=False)
+        assert done.returncode == code, done.stderr.decode()
+
+
 def test_help_lists_every_command_and_each_explains_itself(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -101,6 +101,13 @@ def test_the_readme_uses_only_commands_that_are_run() -> None:
     assert subcommands <= {step.text.split()[1] for step in commands("docs/adopt.md")}
 
 
+def test_the_readme_quotes_the_demo_s_end_as_it_is_printed() -> None:
+    (quoted,) = re.findall(r"^```text\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+    (day,) = re.findall(r"as of (\S+)$", quoted, re.M)
+    said = run(f"fasttrack demo --as-of {day}", ROOT).stdout
+    assert said.partition("\nrefused")[2].startswith(quoted.removeprefix("refused"))
+
+
 def test_the_readmes_use_section_runs_in_a_repository_with_other_names(tmp_path: Path) -> None:
     engine_repository(tmp_path)
     _, use = BLOCK.findall((ROOT / "README.md").read_text())

@@ -118,7 +118,8 @@ def explain(
 ) -> int:
     """Tell whether a configuration is inside the scope, at which tier, or every reason why not.
 
-    What a region claims counts as far as the evidence of HEAD, for the files of HEAD, bears it out.
+    Policy and manifest are the working tree's, as those of an installation would be. What a region
+    claims counts as far as the evidence of HEAD, for the files of HEAD, bears it out.
     Exits with 0 when the runtime may admit it, else with 1.
     """
     from fasttrack.evidence.at_head import effective_at_head

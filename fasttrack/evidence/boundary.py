@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files outside the roots a source of the roots imports directly.
+"""Which files outside the roots a source imports directly: one of the roots, or one that judges.
 
 Inside the roots a name is matched against the end of a path. In a whole repository that would find
 far too much (`torch` is the name of many a file), so a module counts only where Python could find

@@ -103,6 +103,25 @@ def statements(directory: Path) -> Contents:
     return Contents(tuple(entries), tuple(problems))
 
 
+def open_plain(path: Path) -> BinaryIO:
+    """A file to read: neither through a link, nor waiting for the other end of a pipe.
+
+    Raises:
+        FileNotFoundError: there is none.
+        InputError: it is no plain file, or can not be read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise InputError.one(path.name, error.strerror or "an error", "a plain file") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InputError.one(path.name, "no plain file", "a plain file")
+    return os.fdopen(descriptor, "rb")
+
+
 def cells_done(directory: Path, plan: str) -> frozenset[CellId]:
     """Kind and key of the cells of a plan that the bundle has a statement of, whatever it says.
 
@@ -180,14 +199,14 @@ def _read(path: Path) -> Iterator[tuple[str, Statement | InputError]]:
         yield path.name, InputError.one(path.name, "this name", f"a run's id and `{SUFFIX}`")
         return
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        yield path.name, InputError.one(path.name, error.strerror or "an error", "a plain file")
+        file = open_plain(path)
+    except FileNotFoundError:
+        yield path.name, InputError.one(path.name, "no such file", "a plain file")
         return
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            yield path.name, InputError.one(path.name, "no plain file", "a plain file")
-            return
+    except InputError as error:
+        yield path.name, error
+        return
+    with file:
         yield from _lines(file, path)
 
 

@@ -31,7 +31,7 @@ from fasttrack.evidence.predicates.sync_audit_v1 import SyncAuditV1
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.status import MISSING, Answer, Status
 from fasttrack.evidence.subject import unit_of
-from fasttrack.evidence.trust import DEFAULT_THRESHOLD, Judged, Reason
+from fasttrack.evidence.trust import Judged, Reason, shortfall
 from fasttrack.manifest.cells import Cell, CellId
 from fasttrack.manifest.model import Manifest
 from fasttrack.policy.model import Policy
@@ -168,18 +168,16 @@ def answer_of(one: Judged, cell: Cell, terms: Terms, inputs: UnitInputs) -> Answ
 
 
 def _agreed(answers: Sequence[tuple[Judged, Answer]], cell: Cell, terms: Terms) -> Sequence[Answer]:
-    """The answers, with as few of them covering as there are too few pools for.
+    """The answers, with as few of them covering as there are too few pools or runs for.
 
     Trust counted every accepted statement; one that was measured elsewhere, or is below a floor,
     stands for no pool here.
     """
-    wanted = terms.policy.trust.thresholds.get(cell.kind, DEFAULT_THRESHOLD)
-    covering = [(answer.status.rank, one.pools) for one, answer in answers if answer.covers]
+    covering = [(answer.status.rank, one) for one, answer in answers if answer.covers]
     few: dict[int, Answer] = {}
     for rank in {rank for rank, _ in covering}:
-        pools = frozenset[str]().union(*(pools for its, pools in covering if its <= rank))
-        if len(pools) < wanted:
-            text = f"{len(pools)} of {wanted} pools say so: {', '.join(sorted(pools))}"
+        agreeing = [one for its, one in covering if its <= rank]
+        if text := shortfall(agreeing, cell.kind, terms.policy.trust):
             few[rank] = Answer(Status.UNTRUSTED, text)
     return [
         few.get(answer.status.rank, answer) if answer.covers else answer for _, answer in answers

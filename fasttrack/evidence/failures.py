@@ -10,10 +10,16 @@ from collections.abc import Iterator
 
 from fasttrack.evidence.faults import Fault
 from fasttrack.evidence.predicates import Predicate
-from fasttrack.evidence.predicates.common import Execution, Gate, Interval, Spread
+from fasttrack.evidence.predicates.common import (
+    Execution,
+    Gate,
+    Interval,
+    Spread,
+    TestResults,
+)
 from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
 from fasttrack.evidence.predicates.model_eval_v1 import ModelEvalV1
-from fasttrack.evidence.predicates.performance_v1 import RATES, PerformanceV1
+from fasttrack.evidence.predicates.performance_v1 import PerformanceV1
 from fasttrack.evidence.predicates.refusal_v1 import RefusalV1
 from fasttrack.evidence.predicates.stress_v1 import StressV1
 from fasttrack.evidence.statement import Statement
@@ -62,6 +68,23 @@ def failure_of(statement: Statement) -> Fault | None:
     return Fault.EXECUTION if unproven else Fault.FAILED
 
 
+def said_no(statement: Statement) -> bool:
+    """Whether something of the path failed, whatever else is wrong with the statement.
+
+    A run in which a test failed may have read a file that nobody declared, too: that is told first,
+    and the failure still contradicts every run that passed.
+    """
+    predicate = statement.predicate
+    results = getattr(predicate, "results", None)
+    if isinstance(results, TestResults) and results.failed:
+        return True
+    if any(not gate.passed for gate in getattr(predicate, "gates", ())):
+        return True
+    declared = predicate.inputs.model_copy(update={"undeclared": ()})
+    alone = Statement(statement.predicate_type, predicate.model_copy(update={"inputs": declared}))
+    return failure_of(alone) in {Fault.FAILED, Fault.ADMITTED}
+
+
 def one_sided(measured: PerformanceV1) -> str:
     """How the sides can not be from one interleaved run; empty when they can."""
     ours, baseline, pairs = measured.ours.samples, measured.baseline.samples, measured.pairs
@@ -91,7 +114,5 @@ def _comparison(measured: PerformanceV1) -> Iterator[str]:
     named = measured.cell.values.get("metric", measured.metric)
     if named != measured.metric:
         yield f"the metric is {measured.metric}, the cell's {named!r}"
-    ours, baseline = measured.ours.median, measured.baseline.median
-    expected = ours / baseline if measured.metric in RATES else baseline / ours
-    if not 0.5 * expected <= measured.ratio.median <= 2 * expected:
-        yield f"a ratio of {measured.ratio.median:g} does not follow from the medians"
+    if said := measured.odd_ratio():
+        yield said

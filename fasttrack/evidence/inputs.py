@@ -31,7 +31,7 @@ class UnitInputs:
         unit: id of the unit, `path` or `gate-files`.
         files: what its evidence is about.
         tests: what judges it.
-        boundary: what it imports directly from outside the roots.
+        boundary: what its files and its tests import directly from elsewhere.
     """
 
     unit: str

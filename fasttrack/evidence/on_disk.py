@@ -7,8 +7,11 @@ What is compared is what git records: the raw bytes, and of the mode the owner's
 import hashlib
 import os
 import stat
+from collections.abc import Iterable
 from io import BufferedReader
 from pathlib import Path
+
+from fasttrack.evidence.named import folders_above
 
 
 def difference(root: Path, path: str, mode: str | None, sha256: str) -> str:
@@ -50,6 +53,17 @@ def _content_difference(file: BufferedReader, mode: str | None, sha256: str) -> 
     if mode is not None and executable != bool(int(mode, 8) & stat.S_IXUSR):
         return "an executable file" if executable else "a file that is not executable"
     return ""
+
+
+def conftests(root: Path, tests: Iterable[str]) -> list[str]:
+    """Every `conftest.py`, whatever it is, that lies beside or above one of these test files.
+
+    Args:
+        root: the directory that the paths are relative to, and the highest that is looked at.
+        tests: `/`-separated, without empty, `.` or `..` segments.
+    """
+    above = {f"{folder}conftest.py" for path in tests for folder in folders_above(path)}
+    return [path for path in sorted(above) if os.path.lexists(root / path)]
 
 
 def sync_folder(folder: Path) -> None:

@@ -8,6 +8,7 @@ the machine that made it.
 """
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -19,7 +20,7 @@ from pydantic import Field, model_validator
 from fasttrack.change.tree import path_bytes
 from fasttrack.errors import InputError, Problem
 from fasttrack.evidence.digest import InputFile, files_digest
-from fasttrack.evidence.on_disk import difference
+from fasttrack.evidence.on_disk import conftests, difference
 from fasttrack.evidence.partial import write_whole
 from fasttrack.evidence.predicates.common import (
     BoundaryFile,
@@ -101,7 +102,7 @@ class PlannedUnit(Record):
     tests: Files
     """Its tests and what they need, likewise."""
     boundary: tuple[BoundaryFile, ...] = Field(max_length=4096)
-    """Files outside the roots that it imports directly."""
+    """Files elsewhere that its files and its tests import directly."""
     patterns: tuple[Glob, ...] = Field(min_length=1, max_length=4096)
     """Patterns of its tests."""
 
@@ -213,8 +214,9 @@ def write_plan(plan: Plan, path: Path) -> None:
 def compare(plan: Plan, root: Path) -> list[Problem]:
     """Which listed files are not on disk as the plan has them; empty when all are.
 
-    Tells nothing about files that are not listed: what was loaded or opened beside them is for the
-    collector to see.
+    A `conftest.py` above a test takes part in it unasked, so that one which is not listed must not
+    be there. Nothing is told about other files that are not listed: what was loaded or opened
+    beside them is for the collector to see.
 
     Args:
         plan: lists the files.
@@ -226,9 +228,19 @@ def compare(plan: Plan, root: Path) -> list[Problem]:
     for file in _all_files(plan):
         wanted[file.path] = (file.mode, file.sha256)
     found = ((path, difference(root, path, *wanted[path])) for path in sorted(wanted))
-    want = f"the file of commit {plan.commit[:12]}"
-    fix = f"git checkout {plan.commit[:12]}, without filters that change line ends"
-    return [Problem(path, saw, want, fix) for path, saw in found if saw]
+    at = plan.commit[:12]
+    problems = [Problem(p, saw, f"the file of commit {at}", _fix(p, at)) for p, saw in found if saw]
+    for path in conftests(root, {path for cell in plan.cells for path in cell.tests}):
+        if path not in wanted:
+            want = f"none, as in commit {at}: it takes part in the tests below it"
+            problems.append(Problem(path, "a file that the plan does not have", want))
+    return problems
+
+
+def _fix(path: str, commit: str) -> str:
+    """How a file gets there; a checkout of the commit alone leaves what was edited."""
+    command = f"git checkout {commit} -- {shlex.quote(path)}"
+    return f"{command}, without filters that change line ends"
 
 
 def _all_files(plan: Plan) -> list[PlannedFile]:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import PurePosixPath
 from typing import Any
 
 from fasttrack.case import Config, text_digest
@@ -19,21 +18,18 @@ from fasttrack.config import needed, read_base_manifests
 from fasttrack.errors import FactUnavailable, InputError, Problem
 from fasttrack.evidence.choice import Choice
 from fasttrack.evidence.coverage import Covered
+from fasttrack.evidence.derived import derived
 from fasttrack.evidence.digest import InputFile
 from fasttrack.evidence.floors import floors_in_force
 from fasttrack.evidence.inputs import InputGraph, UnitInputs
 from fasttrack.evidence.owed import kinds_owed
 from fasttrack.evidence.plan import MAX_BYTES, MAX_SEEDS, SEEDED, Plan, parse_plan, text_of
-from fasttrack.evidence.subject import tested_with, unit_of
-from fasttrack.globs import matches
+from fasttrack.evidence.subject import unit_of
 from fasttrack.manifest.cost import MAX_CELLS
 from fasttrack.manifest.model import Manifest
 from fasttrack.manifest.points import Cell, TooManyPoints, cost_by_axis, witness_points
 from fasttrack.manifest.variants import VariantTable, load_variant_table
 from fasttrack.vocabulary import Kind
-
-SETTINGS = ("pyproject.toml", "pytest.ini", "pytest.toml", "setup.cfg", "tox.ini")
-"""Files that pytest reads for its own sake."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +66,7 @@ class Planner:
         self._config = config
         self._floors = floors_in_force(config.policy, self.manifest)
         self._graph = InputGraph(revision, revision.base, self.manifest, config)
+        self._derived = derived(revision.base, self.manifest, config, self._graph)
         self._tables = {path: self._table(path) for path in _table_paths(self.manifest)}
 
     def owed(self, choice: Choice) -> tuple[Cell, ...]:
@@ -144,26 +141,12 @@ class Planner:
                 continue
             if not found[unit].files:
                 problems.append(Problem(where, "no files", "at least one file"))
-            if not self._tests(found[unit]):
+            if not self._derived.tests_of(found[unit]):
                 fix = "add a test, or correct its `tests` patterns"
                 problems.append(Problem(where, "no tests", "tests that measure it", fix))
         if problems:
             raise InputError(problems)
         return found
-
-    def _tests(self, inputs: UnitInputs) -> list[str]:
-        """The test files that can be run, among the tests and what they need."""
-        patterns = self._patterns(inputs.unit)
-        return [
-            file.path
-            for file in inputs.tests
-            if file.path.endswith(".py")
-            and PurePosixPath(file.path).name not in {"__init__.py", "conftest.py"}
-            and any(matches(pattern, file.path) for pattern in patterns)
-        ]
-
-    def _patterns(self, unit: str) -> list[str]:
-        return list(dict.fromkeys(p for u in tested_with(self.manifest, unit) for p in u.tests))
 
     def _unit(self, inputs: UnitInputs) -> dict[str, Any]:
         return {
@@ -173,13 +156,13 @@ class Planner:
             "files": [_file(file) for file in inputs.files],
             "tests": [_file(file) for file in inputs.tests],
             "boundary": [{"path": f.path, "sha256": f.sha256} for f in inputs.boundary],
-            "patterns": self._patterns(inputs.unit),
+            "patterns": list(self._derived.patterns_of(inputs.unit)),
         }
 
     def _cells(
         self, cells: Sequence[Cell], inputs: Mapping[str, UnitInputs]
     ) -> list[dict[str, Any]]:
-        tests = {unit: self._tests(found) for unit, found in inputs.items()}
+        tests = {unit: list(self._derived.tests_of(found)) for unit, found in inputs.items()}
         # More than a plan can hold: its own model says so, without drawing them.
         seeds = min(self._floors.kernel_seeds, MAX_SEEDS)
         return [
@@ -197,7 +180,6 @@ class Planner:
     def _head(self, created: datetime) -> dict[str, Any]:
         policy = self._config.policy
         named = {*policy.toolchain.exact, *policy.toolchain.ranges, *self.manifest.toolchain}
-        settings = (path for path in SETTINGS if path in self._revision.base)
         return {
             "plan": 1,
             "id": secrets.token_hex(16),
@@ -212,8 +194,8 @@ class Planner:
             "floors": self._floors.model_dump(mode="json"),
             "archs": {name: hardware.arch for name, hardware in policy.hardware.items()},
             "packages": sorted({name.lower() for name in named} - {"cuda", "driver"}),
-            "roots": self.manifest.code.roots,
-            "unbound": [f"{self._config.folder}/", *settings],
+            "roots": list(self._derived.roots),
+            "unbound": list(self._derived.unbound),
         }
 
     def _too_large(self, cells: Sequence[Cell], saw: str) -> InputError:

@@ -41,7 +41,9 @@ def signed_again(
     have = {one.signed.payload for one in _counting(stored, trust, new, day)}
     lines = [sign(one.statement, signer) for payload, one in found.items() if payload not in have]
     if not lines:
-        saw = f"{len(found)} statements that count under {old}, all signed by {new} already"
+        saw = _nothing(stored, trust, old, day) or (
+            f"{len(found)} statements that count under {old}, all signed by {new} already"
+        )
         raise InputError.one("--resign", saw, "something to sign again")
     _require_counting(lines, [found[p] for p in found if p not in have], trust, new, day)
     return lines
@@ -52,6 +54,22 @@ def _counting(stored: Sequence[Stored], trust: Trust, key: str, day: date) -> li
     whole, single = accept(stored, trust, day), accept(stored, _only(trust, key), day)
     judged = zip(stored, whole, single, strict=True)
     return [one for one, all_keys, alone in judged if all_keys.accepted and alone.accepted]
+
+
+def _nothing(stored: Sequence[Stored], trust: Trust, old: str, day: date) -> str:
+    """Why nothing counts under a key; empty when something does."""
+    if _counting(stored, trust, old, day):
+        return ""
+    signed = {one.signed for one in stored if old in {s.key_id for s in one.signed.signatures}}
+    if not signed:
+        return f"none of {len(stored)} statements signed by {old}"
+    judged = [
+        (one, judgement)
+        for keys in (_only(trust, old), trust)
+        for one, judgement in zip(stored, accept(stored, keys, day), strict=True)
+    ]
+    why = next(its.refusals[0].text for one, its in judged if one.signed in signed if its.refusals)
+    return f"{len(signed)} statements signed by {old}, none of which counts: {why}"
 
 
 def _only(trust: Trust, key: str) -> Trust:

@@ -3,19 +3,22 @@
 
 Nothing of the change is executed: digests come from git objects, and a statement is data. Whoever
 measured could have chosen other cells, seeds or bytes than the plan; a bundle in which one
-statement did is not signed at all. Statements that show nothing are signed too: that a cell failed
-is worth knowing, and covers nothing. So are two runs of one cell, as they are two runs.
+statement did is not signed at all. The plan itself is compared with its commit: one that runs
+fewer tests is not signed either. Seeds follow from no commit, so that the plan has to come from
+where it was made, not from where it was run. Statements that show nothing are signed too: that a
+cell failed is worth knowing, and covers nothing. So are two runs of one cell, as they are two runs.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fasttrack.errors import InputError, Problem
 from fasttrack.evidence.bundle import Entry
+from fasttrack.evidence.derived import Derived
 from fasttrack.evidence.dsse import sign
 from fasttrack.evidence.inputs import UnitInputs
-from fasttrack.evidence.plan import Plan, PlannedCell
+from fasttrack.evidence.plan import Plan, PlannedCell, PlannedUnit
 from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
 from fasttrack.evidence.predicates.stress_v1 import StressV1
 from fasttrack.evidence.statement import Statement
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 def signed_bundle(
     entries: Sequence[Entry],
     plan: Plan,
-    inputs_of: Callable[[str], UnitInputs],
+    derived: Derived,
     signer: "Signer",
 ) -> list[bytes]:
     """An envelope for every statement of a bundle.
@@ -37,17 +40,18 @@ def signed_bundle(
     Args:
         entries: the statements.
         plan: what they had to be.
-        inputs_of: a unit's inputs at the plan's commit, from git objects.
+        derived: what follows from the plan's commit, from git objects.
         signer: of one of the policy's keys.
 
     Raises:
-        InputError: nothing to sign, or a statement that is not the plan's.
+        InputError: nothing to sign, a statement that is not the plan's, or a plan that is not its
+            commit's.
     """
     if not entries:
         raise InputError.one("bundle", "no statements", "what `evidence collect` writes")
     planned = {cell.cell().id: cell for cell in plan.cells}
     problems = [*_twice(entries), *(p for e in entries for p in _against(e, plan, planned))]
-    problems += _derived_again(plan, inputs_of)
+    problems += _derived_again(plan, derived)
     if problems:
         raise InputError(problems)
     return [sign(entry.statement, signer) for entry in entries]
@@ -94,12 +98,27 @@ def _differences(
         yield "other seeds", "those that the plan chose"
 
 
-def _derived_again(plan: Plan, inputs_of: Callable[[str], UnitInputs]) -> Iterator[Problem]:
-    """Units of which the plan says other digests than git does."""
+def _derived_again(plan: Plan, derived: Derived) -> Iterator[Problem]:
+    """What the plan says other than git does."""
+    want = f"what follows from commit {plan.commit[:12]}"
+    if (plan.roots, plan.unbound) != (derived.roots, derived.unbound):
+        yield Problem("the plan", "other roots, or other files that may be read unbound", want)
+    tests: dict[str, tuple[str, ...]] = {}
     for unit in plan.units:
-        found = inputs_of(unit.unit)
-        boundary = [(file.path, file.sha256) for file in found.boundary]
-        same = (found.digest, found.tests_digest) == (unit.digest, unit.tests_digest)
-        if not same or sorted(boundary) != sorted((f.path, f.sha256) for f in unit.boundary):
-            want = f"the bytes of commit {plan.commit[:12]}"
-            yield Problem(f"unit {unit.unit} of the plan", "other digests", want)
+        found = derived.inputs_of(unit.unit)
+        tests[unit.unit] = derived.tests_of(found)
+        if not _same_bytes(unit, found):
+            want_bytes = f"the bytes of commit {plan.commit[:12]}"
+            yield Problem(f"unit {unit.unit} of the plan", "other digests", want_bytes)
+        if unit.patterns != derived.patterns_of(unit.unit):
+            yield Problem(f"unit {unit.unit} of the plan", "other test patterns", want)
+    for number, cell in enumerate(plan.cells):
+        if cell.tests != tests[cell.unit]:
+            saw = f"{len(cell.tests)} test files, not the {len(tests[cell.unit])} of {cell.unit}"
+            yield Problem(f"cell {number} of the plan", saw, want)
+
+
+def _same_bytes(unit: PlannedUnit, found: UnitInputs) -> bool:
+    boundary = [(file.path, file.sha256) for file in found.boundary]
+    same = (found.digest, found.tests_digest) == (unit.digest, unit.tests_digest)
+    return same and sorted(boundary) == sorted((f.path, f.sha256) for f in unit.boundary)

@@ -24,6 +24,8 @@ from fasttrack.evidence.trust import Reason, Refusal, Signatures
 from fasttrack.policy.trust import ROOT_FILE, Identity, Trust
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cryptography.x509 import Certificate
     from sigstore.verify import Verifier
 
@@ -126,7 +128,8 @@ def _verified(signed: Signed, root: bytes, identities: tuple[Identity, ...]) -> 
     if holder.identity is None:
         text = f"no identity of the policy has subject {holder.subject} and its issuer"
         return _nobody(Reason.UNKNOWN_IDENTITY, text)
-    return Signatures((holder.identity.id,), frozenset({holder.identity.id}))
+    found = holder.identity.id
+    return Signatures((found,), frozenset({found}), until=holder.until)
 
 
 class _Holder:
@@ -139,9 +142,11 @@ class _Holder:
         self._identities = identities
         self.identity: Identity | None = None
         self.subject = ""
+        self.until: datetime | None = None
 
     def verify(self, cert: "Certificate") -> None:
-        """Keeps subject and identity; raises nothing of its own for a stranger."""
+        """Keeps subject, identity and end; raises nothing of its own for a stranger."""
+        self.until = cert.not_valid_after_utc
         self.subject = _subject(cert)
         fitting = (one for one in self._identities if one.is_of(self.subject))
         self.identity = next((one for one in fitting if _is_issuer(one.issuer, cert)), None)

@@ -2,8 +2,8 @@
 """Which units a change touches: those whose evidence speaks of other bytes once it is merged.
 
 A unit is touched when its files or its tests, as `fasttrack.evidence.unit_paths` finds them and
-statements bind to them, are not the same after the merge as at the target's tip. Files that one of
-the files imports from outside the roots count where the policy says that a changed boundary makes
+statements bind to them, are not the same after the merge as at the target's tip. Its boundary, what
+files or tests import from elsewhere, counts where the policy says that a change there makes
 evidence stale.
 """
 
@@ -105,7 +105,7 @@ def _parts(unit: UnitPaths, *, boundary: bool) -> Iterator[tuple[str, Reasons]]:
     yield "it depends on a file that changes:", unit.files
     yield "its tests need a file that changes:", unit.tests
     if boundary:
-        yield "it imports a file outside the roots that changes:", unit.boundary
+        yield "it or its tests import a file outside the roots that changes:", unit.boundary
 
 
 def _moved(

@@ -5,17 +5,19 @@ A signature counts when its key may sign this kind for the machine that ran, as 
 the run ended, and is not revoked; for the identity that signed a sigstore bundle the same holds.
 Then the statement is looked at: how old it is, whether it shows anything, whether its run said
 something else of the same cell. Last, statements of one question are counted together: the policy
-may want several pools of machines to agree. A statement that shows nothing counts for no pool.
+may want several pools of machines to agree, and each has to have measured: one run that two pools
+signed is one witness. A statement that shows nothing counts for no pool.
 
-What this can not see: when a statement was really signed. `run.finished` is the runner's own word,
+What this can not see: when a statement was really signed; of a sigstore bundle it sees the end of
+the certificate, and a run that ended a day later is none. `run.finished` is the runner's own word,
 and the maximum age bounds what a stolen key of the past can still do until it is revoked. Which
 policy is asked is the caller's business: the target branch's, or a change could bring its own keys.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 from fasttrack.evidence.statement import Statement
@@ -24,6 +26,8 @@ from fasttrack.vocabulary import Kind
 
 DEFAULT_MAX_AGE_DAYS = 90
 DEFAULT_THRESHOLD = 1
+CLOCKS_APART = timedelta(days=1)
+"""How far a runner's clock may be ahead of an authority's."""
 
 
 class Reason(StrEnum):
@@ -69,11 +73,13 @@ class Signatures:
         named: ids that its signatures name; of a bundle, the identity that its certificate is of.
         valid: those of the policy's keys and identities whose signature is valid.
         refusals: why a bundle is of nobody, or can not be verified here.
+        until: of a bundle, the moment at which its certificate ended: it was signed before that.
     """
 
     named: tuple[str, ...]
     valid: frozenset[str]
     refusals: tuple[Refusal, ...] = ()
+    until: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -123,14 +129,50 @@ def judge(
         for place, one in enumerate(single)
     ]
     # (4) How many pools agree.
-    pools: dict[Question, set[str]] = defaultdict(set)
+    agreeing: dict[Question, list[Judged]] = defaultdict(list)
     for one in judged:
         if one.accepted:
-            pools[question(one.statement)] |= one.pools
+            agreeing[question(one.statement)].append(one)
+    lacking = {asked: shortfall(those, asked[0], trust) for asked, those in agreeing.items()}
     return tuple(
-        _counted(one, pools[question(one.statement)], trust) if one.accepted else one
-        for one in judged
+        _counted(one, lacking[question(one.statement)]) if one.accepted else one for one in judged
     )
+
+
+def shortfall(agreeing: Iterable[Judged], kind: Kind, trust: Trust) -> str:
+    """What statements that agree lack of the kind's threshold, in words; empty when they reach it.
+
+    Args:
+        agreeing: statements of one question that count.
+        kind: what they are of.
+        trust: the policy's.
+    """
+    wanted = trust.thresholds.get(kind, DEFAULT_THRESHOLD)
+    runs: dict[str, set[str]] = defaultdict(set)
+    for one in agreeing:
+        for pool in one.pools:
+            runs[pool].add(one.statement.predicate.run.run)
+    names = ", ".join(sorted(runs))
+    if len(runs) < wanted:
+        return f"{len(runs)} of {wanted} pools say so: {names}"
+    if (witnesses := _witnesses(runs)) < wanted:
+        return f"{witnesses} of {wanted} pools say so of a run of their own: {names}"
+    return ""
+
+
+def _witnesses(runs: Mapping[str, Set[str]]) -> int:
+    """How many pools can have a run each that is no other's: a largest matching of the two."""
+    taken: dict[str, str] = {}
+
+    def placed(pool: str, tried: set[str]) -> bool:
+        for run in runs[pool] - tried:
+            tried.add(run)
+            if run not in taken or placed(taken[run], tried):
+                taken[run] = pool
+                return True
+        return False
+
+    return sum(placed(pool, set()) for pool in runs)
 
 
 def key_refusals(key: Signatory, day: date, run_day: date) -> Iterator[Refusal]:
@@ -164,7 +206,7 @@ def _signers(statement: Statement, signatures: Signatures, trust: Trust, day: da
         elif key_id not in signatures.valid:
             text = f"the signature is not what {key} makes of this statement"
             refusals.append(Refusal(Reason.BAD_SIGNATURE, text))
-        elif found := [*_key_faults(key, statement, day)]:
+        elif found := [*_key_faults(key, statement, day), *_time_faults(statement, signatures)]:
             refusals += found
         else:
             pools.add(key.pool)
@@ -184,6 +226,14 @@ def _key_faults(key: Signatory, statement: Statement, day: date) -> Iterator[Ref
     if hardware not in key.hardware:
         text = f"{key} speaks for {', '.join(key.hardware)}, and this ran on {hardware}"
         yield Refusal(Reason.WRONG_HARDWARE, text)
+
+
+def _time_faults(statement: Statement, signatures: Signatures) -> Iterator[Refusal]:
+    """Nobody signs what a run shows long before the run has ended."""
+    finished, until = statement.predicate.run.finished, signatures.until
+    if until is not None and finished - until > CLOCKS_APART:
+        text = f"the run ended on {finished.date()}, and it was signed by {until.date()}"
+        yield Refusal(Reason.FROM_THE_FUTURE, text)
 
 
 def _ageing(statement: Statement, trust: Trust, day: date) -> Iterator[Refusal]:
@@ -224,10 +274,5 @@ def _with(one: Judged, refusals: list[Refusal]) -> Judged:
     return replace(one, accepted=accepted, refusals=(*one.refusals, *refusals))
 
 
-def _counted(one: Judged, pools: set[str], trust: Trust) -> Judged:
-    kind = one.statement.cell.kind
-    wanted = trust.thresholds.get(kind, DEFAULT_THRESHOLD)
-    if len(pools) >= wanted:
-        return one
-    text = f"{len(pools)} of {wanted} pools say so: {', '.join(sorted(pools))}"
-    return _with(one, [Refusal(Reason.BELOW_THRESHOLD, text)])
+def _counted(one: Judged, lacking: str) -> Judged:
+    return _with(one, [Refusal(Reason.BELOW_THRESHOLD, lacking)]) if lacking else one

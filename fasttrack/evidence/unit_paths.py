@@ -5,8 +5,10 @@ files     what the manifest gives to the unit, and what that imports inside the 
 tests     its tests, the `conftest.py` files above them, and what those import of the policy's
           classes `tests` and `reference`, transitively: harness and oracle. Also a reference that
           the unit itself imports, as in a provider that runs it.
-boundary  files elsewhere that one of the files imports directly. A change there is told, deeper
-          ones are bounded by the age of evidence. The policy's `bind` makes some of them files.
+boundary  files elsewhere that one of the files or of the tests imports directly: code that the
+          unit calls, and code that its harness and its oracle trust. A change there is told, deeper
+          ones are bounded by the age of evidence. The policy's `bind` moves some of them to who
+          imports them.
 
 Nothing is hashed here, and each part is found when it is asked for: whether a change touches a unit
 is mostly known from its own files. What the bytes are is for `fasttrack.evidence.inputs`.
@@ -96,9 +98,13 @@ class PathGraph:
         return self._tests_of(tested_with(self._manifest, unit))
 
     def elsewhere(self, files: Iterable[str]) -> tuple[Reasons, Reasons]:
-        """What files import directly outside the roots: what judges, and the rest."""
+        """What files import directly outside the roots: what judges, and the rest.
+
+        Args:
+            files: of the roots, or such as judge.
+        """
         found: dict[str, tuple[str, list[str]]] = {}
-        for path in sorted(set(files) & set(self.root_paths)):
+        for path in sorted(files):
             for other, how in self._leaving(path):
                 users = found.setdefault(other, (how, []))[1]
                 if path not in users:
@@ -112,16 +118,24 @@ class PathGraph:
         return judges, rest
 
     def _leaving(self, path: str) -> tuple[tuple[str, str], ...]:
-        """What one file of the roots imports directly outside of them, and how."""
+        """What one file imports directly outside the roots, and how."""
         if path not in self._left:
-            named = self.roots.named(path)
+            closure = self.roots if self.roots.holds(path) else self.judging
+            named = closure.named(path)
             self._left[path] = tuple(self._outside.named_by(path, named)) if named else ()
         return self._left[path]
 
-    def bound(self, path: str) -> str:
-        """Why a file outside the roots counts like one inside; empty when it does not."""
-        patterns = (p for p in self._config.policy.bind if matches(p, path))
-        return next((f"bound by the policy ({pattern})" for pattern in patterns), "")
+    def bound(self, files: Iterable[str]) -> Reasons:
+        """What the policy binds to files that import it; looked for only where it binds anything.
+
+        Args:
+            files: as for `elsewhere`.
+        """
+        bind = self._config.policy.bind
+        near = self.elsewhere(files)[1] if bind else {}
+        return _first(
+            *({p: f"bound by the policy ({b})" for p in near if matches(b, p)} for b in bind)
+        )
 
     @cached_property
     def root_paths(self) -> tuple[str, ...]:
@@ -204,29 +218,32 @@ class UnitPaths:
     @cached_property
     def files(self) -> Reasons:
         """What its evidence is about."""
-        bound = {path: why for path in self._outside[1] if (why := self._graph.bound(path))}
-        return bound | self._inside
+        return self._graph.bound(self._inside) | self.own | self._inside
 
     @cached_property
     def tests(self) -> Reasons:
         """What judges it."""
-        judges = self._outside[0] | self._graph.own_tests(self._unit)
-        self._graph.read_ahead(judges)
-        found = self._graph.judging.reasons(judges)
+        found = self._graph.bound(self._judging) | self._judging
         return {path: why for path, why in found.items() if path not in self.files}
 
     @cached_property
     def boundary(self) -> Reasons:
-        """What it imports directly from outside the roots."""
-        return {path: why for path, why in self._outside[1].items() if path not in self.files}
+        """What its files and its tests import directly from elsewhere."""
+        near = self._graph.elsewhere(self._judging)[1] | self._graph.elsewhere(self._inside)[1]
+        within = self.files.keys() | self.tests.keys()
+        return {path: why for path, why in near.items() if path not in within}
 
     @cached_property
     def _inside(self) -> Reasons:
-        return self.own | self._graph.roots.reasons(self.own)
+        """Its files in the roots, which lead on."""
+        return self._graph.roots.reasons(self.own)
 
     @cached_property
-    def _outside(self) -> tuple[Reasons, Reasons]:
-        return self._graph.elsewhere(self._inside)
+    def _judging(self) -> Reasons:
+        """Its tests, and what they lead to."""
+        judges = self._graph.elsewhere(self._inside)[0] | self._graph.own_tests(self._unit)
+        self._graph.read_ahead(judges)
+        return self._graph.judging.reasons(judges)
 
 
 def _first(*parts: Mapping[str, str]) -> Reasons:

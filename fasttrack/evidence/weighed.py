@@ -18,7 +18,7 @@ from fasttrack.evidence.accept import signatures
 from fasttrack.evidence.asked import UNKNOWN, Asked, current
 from fasttrack.evidence.claims import too_fast
 from fasttrack.evidence.dsse import Signed
-from fasttrack.evidence.failures import contradictions, failure_of, one_sided, unsure
+from fasttrack.evidence.failures import contradictions, failure_of, one_sided, said_no, unsure
 from fasttrack.evidence.faults import Fault
 from fasttrack.evidence.gathered import gather
 from fasttrack.evidence.known import known_evidence
@@ -243,9 +243,8 @@ class _Among:
 def _same(group: Sequence[Statement]) -> dict[Fault, str]:
     """What statements of one cell and the same bytes do not agree on."""
     found: dict[Fault, str] = {}
-    failures = [failure_of(told) for told in group]
-    failed = sum(failure in {Fault.FAILED, Fault.ADMITTED} for failure in failures)
-    if failed and None in failures:
+    failed = sum(said_no(told) for told in group)
+    if failed and any(failure_of(told) is None for told in group):
         found[Fault.DISAGREEMENT] = f"{failed} of {len(group)} runs failed, others did not"
     cubins = {t.predicate.cubin for t in group if isinstance(t.predicate, SyncAuditV1)}
     if len(cubins) > 1:

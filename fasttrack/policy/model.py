@@ -202,8 +202,9 @@ class Policy(Record):
     imports: tuple[Identifier | str, ...] = ()
     """Third-party top-level modules that code in the roots may import freely."""
     bind: tuple[str, ...] = ()
-    """Patterns of files outside the roots that count as a unit's own where it imports them
-    directly: a change there makes its evidence stale at once, whatever `trust.boundary` says."""
+    """Patterns of files outside the roots that count as a unit's own, or as its tests, where those
+    import them directly: a change there makes its evidence stale at once, whatever
+    `trust.boundary` says."""
     tiers: dict[Tier, tuple[Kind, ...]]
     """Evidence kinds owed per tier; every tier but `declared`, which owes nothing, is listed."""
     admit_tier: Tier = DEFAULT_ADMIT_TIER

@@ -106,7 +106,7 @@ class Trust(Record):
     """SHA-256 of `keys/sigstore-root.json`: the certificate authorities and logs that certificates
     of identities are checked with."""
     thresholds: dict[Kind, Count] = Field(default_factory=dict)
-    """Distinct pools that must agree, per kind; 1 where absent."""
+    """Distinct pools that must agree, each by a run of its own, per kind; 1 where absent."""
     max_age_days: dict[Kind, Days] = Field(default_factory=dict)
     """Days after which a statement is stale, per kind; 90 where absent."""
     boundary: Literal["stale", "grace"] = "grace"
@@ -118,6 +118,8 @@ class Trust(Record):
     @classmethod
     def _keys_differ(cls, value: tuple[Key, ...]) -> tuple[Key, ...]:
         _require_distinct("key id", [key.id for key in value])
+        # One private half that signs under two ids would be two pools.
+        _require_distinct("public half", [key.public for key in value])
         return value
 
     @field_validator("identities")

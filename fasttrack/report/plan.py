@@ -101,8 +101,12 @@ def github_snippet(plan: Plan, file: str, count: int | None) -> str:
             {"run": _collect(file, **named)},
         ],
     }
-    note = "Below `jobs:` of a workflow. Bring the plan before the last step, keep its bundle after"
-    return f"# Plan {plan.id}.\n# {note}.\n{_yaml({'measure': measure})}"
+    notes = (
+        f"Plan {plan.id}.",
+        "Below `jobs:` of a workflow. Bring the plan before the last step, keep its bundle after.",
+        "The runner must have Python, fasttrack, pytest and what the tests import.",
+    )
+    return "".join(f"# {note}\n" for note in notes) + _yaml({"measure": measure})
 
 
 def buildkite_snippet(plan: Plan, file: str, count: int | None) -> str:

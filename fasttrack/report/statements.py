@@ -42,8 +42,9 @@ def statements_json(
 def _statement(one: Stored, judgement: Judged, style: Style) -> Iterator[str]:
     cell, predicate = one.statement.cell, one.statement.predicate
     word, colour = ("accepted", "green") if judgement.accepted else ("refused", "red")
-    unit, day = predicate.inputs.unit, predicate.run.finished.date()
-    yield f"{style.paint(word, colour)}  {cell.kind.value}  {unit}  {day}"
+    run = predicate.run
+    told = f"{predicate.inputs.unit}  {run.finished.date()}  isolation: {run.isolation}"
+    yield f"{style.paint(word, colour)}  {cell.kind.value}  {told}"
     axes = " ".join(f"{axis}={value}" for axis, value in cell.values.items())
     yield from style.wrapped(visible(axes), "  ")
     for refusal in judgement.refusals:
@@ -62,6 +63,7 @@ def _record(one: Stored, judgement: Judged) -> dict[str, object]:
         "tests_digest": predicate.inputs.tests,
         "run": predicate.run.run,
         "finished": predicate.run.finished.isoformat(),
+        "isolation": predicate.run.isolation,
         "bundle": bool(one.signed.bundle),
         "keys": [signature.key_id for signature in one.signed.signatures],
         "pools": sorted(judgement.pools),

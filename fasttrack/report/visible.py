@@ -10,6 +10,10 @@ marks, which change the character before them and tell two spellings of one lett
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Letters and signs that have no ink."""
 _RUN = re.compile("(?<= ) ")
+MAX_INDENT = 24
+"""Blanks in a row that a line of a log may have: code and tracebacks are indented, and no terminal
+is so narrow that they would push text to its next line."""
+_LONG_RUN = re.compile(f"(?<= {{{MAX_INDENT}}}) ")
 
 
 def visible(text: str) -> str:
@@ -20,9 +24,18 @@ def visible(text: str) -> str:
     forged line to the start of a terminal's next one. Nothing in a report can be hidden or forged
     by its subject.
     """
-    if not (text.isascii() and text.isprintable()):
-        text = "".join(_shown(c) for c in text)
-    return _RUN.sub(r"\\u{20}", text)
+    return _RUN.sub(r"\\u{20}", _spelled(text))
+
+
+def visible_log(line: str) -> str:
+    """The same of a line of a log, which keeps up to `MAX_INDENT` blanks in a row."""
+    return _LONG_RUN.sub(r"\\u{20}", _spelled(line))
+
+
+def _spelled(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_shown(c) for c in text)
 
 
 def _shown(character: str) -> str:

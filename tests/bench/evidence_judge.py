@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmark measures: read a store, verify and judge it, group it; prints the cells."""
+"""What the benchmark measures: read a store, verify and judge it, and answer every owed cell."""
 
 import sys
 from pathlib import Path
 
 from fasttrack.evidence.accept import accept
+from fasttrack.evidence.coverage import Evidence
+from fasttrack.evidence.status import Status
 from fasttrack.evidence.store import read_folder
-from fasttrack.evidence.trust import question
-from fasttrack.vocabulary import Kind
-from tests.evidence.keys import DAY, trust
+from tests.bench.evidence_cells import cell_of, inputs_of, terms
 
 if __name__ == "__main__":
     contents = read_folder(Path(sys.argv[1]))
-    judged = accept(contents.statements, trust(thresholds=dict.fromkeys(Kind, 2)), DAY)
-    cells = {question(one.statement) for one in judged if one.accepted}
-    sys.exit(bool(contents.problems) or len(cells) != int(sys.argv[2]) // 2)
+    judged = accept(contents.statements, terms().policy.trust, terms().day)
+    evidence = Evidence(judged)
+    cells = [cell_of(number) for number in range(int(sys.argv[2]) // 2)]
+    answers = [evidence.answer(cell, terms(), inputs_of) for cell in cells]
+    whole = all(answer.status is Status.COVERED for answer in answers)
+    sys.exit(bool(contents.problems) or not whole)

@@ -15,9 +15,17 @@ from tests.evidence.strategies import good
 AS_OF = f"--as-of={DAY}"
 
 
-def line(number: int = 1, key_id: str = "lab", kind: Kind = Kind.KERNEL_TEST) -> bytes:
+SAME_RUN = "2" * 32
+
+
+def line(
+    number: int = 1,
+    key_id: str = "lab",
+    kind: Kind = Kind.KERNEL_TEST,
+    run: str = SAME_RUN,
+) -> bytes:
     """An envelope of a cell of its own."""
-    return sign(good(kind, values={"unit": "kda", "rows": number}), signer(key_id))
+    return sign(good(kind, run=run, values={"unit": "kda", "rows": number}), signer(key_id))
 
 
 LINES = [line(number) for number in range(1, 6)]

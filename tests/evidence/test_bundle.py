@@ -178,7 +178,9 @@ def test_links_pipes_and_misnamed_files_are_problems(tmp_path: Path) -> None:
     (tmp_path / "shard-1.jsonl").write_bytes(ROWS[0].to_bytes() + b"\n")
     (tmp_path / "plan.json").write_text("{}")
     problems = said(tmp_path)
+    (tmp_path / ("4" * 32 + ".jsonl")).mkdir()
     assert len(problems) == 3
+    assert f"{'4' * 32}.jsonl: saw no plain file; want a plain file" in said(tmp_path)
     assert statements(tmp_path).entries == ()
     with pytest.raises(InputError):
         append(tmp_path, ROWS[:1])  # not through the link

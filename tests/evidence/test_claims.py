@@ -139,6 +139,14 @@ def test_an_uncontrolled_claim_is_never_borne_out() -> None:
         ({"execution": Execution(launches=EXECUTION.launches, fallbacks=1)}, "fell back"),
         ({"execution": Execution(fallbacks=0)}, "nothing of the path"),
         ({"ratio": spread(40.0)}, "does not follow from the medians"),
+        ({"ours": spread(15.0), "ratio": spread(1.95)}, "does not follow from the medians"),
+        (
+            {
+                "ours": spread(15.0),
+                "ratio": Spread(median=1.05, low=1.04, high=1.06, samples=30),
+            },
+            "medians that are no better than the baseline's",
+        ),
         ({"ours": Spread(median=10.0, low=11.0, high=12.0, samples=9)}, "not in order"),
         ({"metric": Metric.LAYER_TIME_US}, "the metric is layer_time_us"),
     ],
@@ -208,7 +216,8 @@ def test_a_ratio_is_noise_when_its_spread_holds_1_and_else_compared(
 ) -> None:
     low, median, high = span
     claim = CLAIM.model_copy(update={"ratio": claimed})
-    found = against(claim, ratio=Spread(median=median, low=low, high=high, samples=30))
+    ratio = Spread(median=median, low=low, high=high, samples=30)
+    found = against(claim, ratio=ratio, baseline=spread(10.0 * median))
     if low <= 1 <= high:
         assert found.outcome is Outcome.NOISE
     else:

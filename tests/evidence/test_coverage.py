@@ -220,6 +220,10 @@ def test_two_pools_must_agree_where_the_policy_wants_two_and_both_be_in_order() 
         found = answer((ours, LAB), other, under=two)
         assert (found.status, found.covers) == (Status.UNTRUSTED, False)
         assert "1 of 2 pools" in found.detail
+    both = Signatures(("lab", "cloud"), frozenset({"lab", "cloud"}))
+    found = answer((ours, both), (weak, CLOUD), under=two)
+    assert (found.status, found.covers) == (Status.UNTRUSTED, False)
+    assert found.detail == "1 of 2 pools say so of a run of their own: cloud-pool, lab-pool"
 
 
 def test_a_waived_kernel_is_shown_until_its_waiver_ends() -> None:

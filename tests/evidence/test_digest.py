@@ -6,6 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 from random import Random
+from shutil import which
 
 import pytest
 from hypothesis import given
@@ -120,9 +121,15 @@ def scratch(where: Path, object_format: str) -> Path:
     return where
 
 
-def shell_digest(repo: Path, *paths: str) -> str:
+def shell_digest(repo: Path, *paths: str, bin_: Path | None = None) -> str:
+    """What the shell says, in a locale that is not the one of bytes."""
     argv = ["bash", str(SHELL), "HEAD", *paths]
-    done = subprocess.run(argv, cwd=repo, check=True, capture_output=True, text=True)
+    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    if bin_ is not None:
+        environment["PATH"] = f"{bin_}{os.pathsep}{environment['PATH']}"
+    done = subprocess.run(
+        argv, cwd=repo, env=environment, check=True, capture_output=True, text=True
+    )
     return done.stdout.strip()
 
 
@@ -145,6 +152,15 @@ def test_ten_lines_of_shell_give_the_same_digest_in_both_object_formats(tmp_path
         digests |= {shell_digest(repo), our_digest(repo)}
         assert shell_digest(repo, "a", "deep") == our_digest(repo, "a/", "deep/")
     assert len(digests) == 1
+
+
+def test_the_shell_sorts_bytes_in_whatever_locale_it_is_run(tmp_path: Path) -> None:
+    repo, bin_ = scratch(tmp_path / "repo", "sha1"), tmp_path / "bin"
+    bin_.mkdir()
+    locale = f'#!/bin/sh\n[ "$LC_ALL" = C ] && exec {which("sort")} "$@"\n'
+    (bin_ / "sort").write_text(f'{locale}exec {which("sort")} --reverse "$@"\n')
+    (bin_ / "sort").chmod(0o755)
+    assert shell_digest(repo, bin_=bin_) == our_digest(repo)
 
 
 def test_the_shell_refuses_a_link_as_well(tmp_path: Path) -> None:

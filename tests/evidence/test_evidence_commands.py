@@ -33,6 +33,7 @@ from tests.test_docs import ROOT, commands, run
 
 PAGE = "docs/evidence.md"
 STORE = ".github/fasttrack/evidence"
+KEY = "../signer/lab.key"
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,13 @@ def repo(walk: Walk, tmp_path: Path) -> Path:
 
 def test_the_page_leads_from_an_empty_folder_to_evidence_that_counts(walk: Walk) -> None:
     assert walk.ends_of("fasttrack evidence verify") == [
-        "2 of 2 statements accepted",
-        "4 of 4 statements accepted",
+        "19 of 19 statements accepted",
+        "38 of 38 statements accepted",
     ]
-    assert walk.ends_of("fasttrack evidence list") == ["2 of 2 statements accepted"]
-    assert walk.ends_of("fasttrack evidence plan --kind kernel-test #") == ["Nothing is missing."]
+    assert walk.ends_of("fasttrack evidence list") == ["19 of 19 statements accepted"]
+    assert walk.ends_of("fasttrack evidence plan #") == ["Nothing is missing."]
+    (explained,) = (said for command, said in walk.said.items() if "scope explain" in command)
+    assert "here-tp1: inside, claims kernel-tested, effective kernel-tested" in explained
     first, second = walk.ends_of("fasttrack evidence collect")
     assert first == second
     assert first.startswith("next: fasttrack evidence sign --bundle out --plan plan.json --key")
@@ -86,7 +89,7 @@ def test_the_page_leads_from_an_empty_folder_to_evidence_that_counts(walk: Walk)
         walk.ends_of("fasttrack evidence gc --delete"),
     )
     assert useless == ["next: fasttrack evidence gc --delete"]
-    assert deleted == ["    the files of dimmer-core are others now"]
+    assert deleted == ["    the tests of gate-files are others now"]
 
 
 def test_every_command_of_evidence_is_on_the_page() -> None:
@@ -112,6 +115,23 @@ def bundle_options(repo: Path) -> tuple[object, ...]:
     return "--repo", repo, "--bundle", repo / "out", "--plan", repo / "plan.json"
 
 
+def tip_of(repo: Path, ref: str = "main") -> str:
+    return run(f"git rev-parse {ref}", repo).stdout[:12]
+
+
+def test_a_key_of_another_commit_s_policy_signs_when_that_is_named(
+    repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = repo.parent / "store"
+    key_ = ("--key", repo / "../signer/lab-2.key", "--key-id", "lab-2", "--out", out)
+    before = ("--policy-from", "HEAD~1")
+    assert fasttrack("sign", *bundle_options(repo), *key_, *before) == 2
+    said = capsys.readouterr().err
+    assert f"saw 'lab-2', which the policy of HEAD~1 ({tip_of(repo, 'HEAD~1')}) does not" in said
+    assert fasttrack("sign", *bundle_options(repo), *key_, "--policy-from", "HEAD") == 0
+    assert len(read_folder(out).statements) == 19
+
+
 def test_a_key_that_the_policy_does_not_have_so_signs_nothing(
     repo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,7 +142,9 @@ def test_a_key_that_the_policy_does_not_have_so_signs_nothing(
         options = (*bundle_options(repo), "--key", other, "--key-id", key_id, "--out", out)
         assert fasttrack("sign", *options) == 2
         said = capsys.readouterr().err
-        assert f"saw '{key_id}', which the policy {saw}; want one of lab, lab-2" in said
+        tip = f"the policy of the target branch's tip ({tip_of(repo)})"
+        assert f"saw '{key_id}', which {tip} {saw}; want one of lab, lab-2" in said
+        assert "`--policy-from REF`" in said
         assert not out.exists()
 
 
@@ -135,9 +157,7 @@ def test_sign_takes_a_bundle_with_its_plan_or_an_old_key(
 ) -> None:
     values = {"--bundle": repo / "out", "--plan": repo / "plan.json", "--resign": "lab"}
     given_ = [word for name in options for word in (name, values[name])]
-    code = fasttrack(
-        "sign", "--repo", repo, *given_, "--key", repo / "../lab.key", "--key-id", "lab"
-    )
+    code = fasttrack("sign", "--repo", repo, *given_, "--key", repo / KEY, "--key-id", "lab")
     said = capsys.readouterr().err
     assert (code, "want --bundle with --plan, or --resign" in said) == (2, True)
 
@@ -153,10 +173,10 @@ def test_signing_executes_nothing_of_the_tree(repo: Path) -> None:
     ):
         (repo / name).write_text(trap)
     store = repo.parent / "store"
-    options = f"--bundle out --plan plan.json --key ../lab.key --key-id lab --out {store}"
+    options = f"--bundle out --plan plan.json --key {KEY} --key-id lab --out {store}"
     done = run(f"fasttrack evidence sign {options}", repo)
     assert (done.returncode, [*repo.rglob("*.ran")]) == (0, []), done.stderr
-    assert len(read_folder(store).statements) == 2
+    assert len(read_folder(store).statements) == 19
 
 
 def test_a_bundle_with_anything_else_in_it_is_not_signed(
@@ -164,9 +184,9 @@ def test_a_bundle_with_anything_else_in_it_is_not_signed(
 ) -> None:
     (file,) = (repo / "out").iterdir()
     file.write_bytes(file.read_bytes() + b"{}\n")
-    options = (*bundle_options(repo), "--key", repo / "../lab.key", "--key-id", "lab")
+    options = (*bundle_options(repo), "--key", repo / KEY, "--key-id", "lab")
     assert fasttrack("sign", *options) == 2
-    assert f"{file.name}:3: saw " in capsys.readouterr().err
+    assert f"{file.name}:20: saw " in capsys.readouterr().err
 
 
 def test_merge_says_what_it_leaves_out(
@@ -269,6 +289,7 @@ def test_a_file_with_one_statement_that_counts_stays(content: list[tuple[str, bo
 
 def summary(**changes: Any) -> Iterator[str]:
     fields: dict[str, Any] = {"run": "r", "passed": 0, "failed": 0, "resumed": 0, "elsewhere": {}}
+    fields |= {"unmeasured": 0, "walled": True}
     fields |= changes
     return _summary(Collected(**fields), Path("a plan.json"), Path("out"))
 

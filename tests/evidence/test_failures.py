@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fasttrack.evidence.failures import contradictions, failure_of, one_sided, unsure
+from fasttrack.evidence.failures import contradictions, failure_of, one_sided, said_no, unsure
 from fasttrack.evidence.faults import Fault
+from fasttrack.evidence.predicates.common import Gate
 from fasttrack.evidence.predicates.performance_v1 import PerformanceV1
 from fasttrack.evidence.statement import Statement
 from fasttrack.vocabulary import Kind
@@ -19,6 +20,38 @@ def test_a_statement_fails_in_one_way_or_shows_something(statement: Statement) -
     odd = [*contradictions(statement.predicate)]
     assert (found is Fault.CONTRADICTION) == bool(odd)
     assert (found is None) == (not odd and not statement.problems())
+
+
+@given(statement=statements(), undeclared=st.sampled_from([(), ("engine/table.json",)]))
+def test_a_failure_is_one_whatever_the_run_read_besides(
+    statement: Statement, undeclared: tuple[str, ...]
+) -> None:
+    inputs = statement.predicate.inputs.model_copy(update={"undeclared": undeclared})
+    read = Statement(
+        statement.predicate_type, statement.predicate.model_copy(update={"inputs": inputs})
+    )
+    assert said_no(read) == said_no(statement)
+    assert said_no(read) or failure_of(statement) not in {Fault.FAILED, Fault.ADMITTED}
+    assert not said_no(read) or failure_of(read) is not None
+
+
+@pytest.mark.parametrize("kind", [Kind.KERNEL_TEST, Kind.REFUSAL])
+def test_a_failed_test_counts_beside_whatever_else_is_wrong(kind: Kind) -> None:
+    results = good(kind).predicate.results  # type: ignore[union-attr]
+    odd = {"results": results.model_copy(update={"failed": ("t",), "skipped": ("u",)})}
+    if kind is Kind.KERNEL_TEST:
+        gate = Gate(name="masks", passed=True, controls=1, killed=2)
+        odd |= {"gates": (gate,)}
+        assert failure_of(good(kind, odd)) is Fault.CONTRADICTION
+    assert said_no(good(kind, odd))
+
+
+def test_a_gate_that_did_not_pass_counts_beside_skipped_tests() -> None:
+    results = good(Kind.KERNEL_TEST).predicate.results  # type: ignore[union-attr]
+    skipped = {"results": results.model_copy(update={"skipped": ("u",)})}
+    assert not said_no(good(Kind.KERNEL_TEST, skipped))
+    gate = Gate(name="masks", passed=False, controls=1, killed=1)
+    assert said_no(good(Kind.KERNEL_TEST, {**skipped, "gates": (gate,)}))
 
 
 @given(

@@ -13,7 +13,7 @@ from fasttrack.change.read import read_change
 from fasttrack.cli.evidence import command
 from fasttrack.config import judged_or_head, read_base_manifests, read_config
 from fasttrack.errors import FactUnavailable, InputError
-from fasttrack.evidence.inputs import InputGraph, UnitInputs
+from fasttrack.evidence.inputs import InputGraph
 from fasttrack.testing import Content, File, Gitlink, Repo, Symlink
 from tests.evidence.units import (
     ROOT_FILES,
@@ -23,21 +23,12 @@ from tests.evidence.units import (
     graph,
     inputs,
     lane,
+    paths,
+    reasons,
     world,
 )
 
 COMMENTS = {".py": "# a comment\n", ".cu": "// a comment\n", ".cuh": "// a comment\n"}
-
-
-def paths(found: UnitInputs) -> tuple[set[str], set[str], set[str]]:
-    files, tests, boundary = (
-        {file.path for file in listed} for listed in (found.files, found.tests, found.boundary)
-    )
-    return files, tests, boundary
-
-
-def reasons(found: UnitInputs) -> dict[str, str]:
-    return {f.path: f.reason for f in (*found.boundary, *found.tests, *found.files)}
 
 
 def test_every_unit_has_the_inputs_that_were_written_down_by_hand(tmp_path: Path) -> None:
@@ -106,6 +97,8 @@ def test_a_changed_module_changes_the_units_from_which_imports_lead_to_it(
         ("core", "tests/conftest.py", "above tests/foo/test_core.py"),
         ("core", "oracle/model.py", "imported by tests/harness.py"),
         ("core", "oracle/step.py", "imported by oracle/model.py"),
+        ("core", "engine/sampling.py", "imported by oracle/step.py"),
+        ("helper", "engine/testing.py", "imported by tests/fixtures.py"),
         ("helper", "engine/foo/__init__.py", "imported by engine/foo/helper.py"),
         ("helper", "tests/foo/cases/helper.yaml", "named in tests/foo/test_helper.py"),
         ("path", "engine/foo/late.py", "in the roots"),
@@ -176,20 +169,6 @@ def test_a_change_has_the_inputs_of_the_commit_that_merging_it_makes(tmp_path: P
     assert "engine/foo/late.py" in reasons(found["core"])
 
 
-def test_what_the_policy_binds_moves_from_the_boundary_to_the_files(tmp_path: Path) -> None:
-    bind = '"engine/o?s.py", "csrc/**", engine/deep.py'
-    repo, start = world(tmp_path, bind=bind)
-    core = inputs(tmp_path)["core"]
-    assert {f.path for f in core.boundary} == WANTED["core"][2] - {
-        "engine/ops.py", "csrc/common/math.cuh",
-    }  # fmt: skip
-    assert reasons(core)["engine/ops.py"] == "bound by the policy (engine/o?s.py)"
-    # Only what is imported directly can be bound.
-    assert "engine/deep.py" not in reasons(core)
-    digests, _, boundary = changed_units(tmp_path, repo, start, {"engine/ops.py": "X = 1\n"})
-    assert (digests, boundary) == ({"core", "helper", "rest", "path"}, set())
-
-
 @pytest.mark.parametrize(
     ("path", "content", "units"),
     [
@@ -197,6 +176,7 @@ def test_what_the_policy_binds_moves_from_the_boundary_to_the_files(tmp_path: Pa
         ("engine/foo/linked", Gitlink("1" * 40), set(WANTED)),
         ("tests/harness.py", Symlink("fixtures.py"), {"core", "path"}),
         ("engine/ops.py", Symlink("deep.py"), {"core", "helper", "rest", "path"}),
+        ("engine/sampling.py", Symlink("deep.py"), set(WANTED) - {"helper"}),
         ("docs/linked", Symlink("foo.md"), set()),
     ],
 )

@@ -136,7 +136,8 @@ def test_the_second_pool_of_a_cell_may_lie_in_the_target(tmp_path: Path) -> None
     repo = Repo(tmp_path / "repo")
     tip = repo.commit("main", lane(policy=policy))
     topic = repo.commit("topic", EDIT, parent=tip)
-    cloud = stored(tmp_path / "a", statements_for(repo.path, topic), "cloud")
+    theirs = statements_for(repo.path, topic, run="7" * 32)
+    cloud = stored(tmp_path / "a", theirs, "cloud")
     tip = repo.commit("main", cloud, parent=tip)
     topic = repo.commit("topic", EDIT, parent=tip)
     assert set(statuses(judged(repo.path))) == {"untrusted"}

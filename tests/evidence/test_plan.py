@@ -4,6 +4,7 @@
 import copy
 import json
 import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,8 @@ def test_one_byte_of_any_listed_file_is_a_difference_of_that_file(plan: Plan, tr
         (tree / path).write_bytes(before + b"#")
         (problem,) = compare(plan, tree)
         assert (problem.where, problem.saw) == (path, "other bytes")
+        command, _, _ = problem.fix.partition(",")
+        assert shlex.split(command) == ["git", "checkout", plan.commit[:12], "--", path]
         (tree / path).write_bytes(before)
     assert compare(plan, tree) == []
 
@@ -250,7 +253,26 @@ def test_of_a_mode_only_the_owners_executable_bit_counts(plan: Plan, tree: Path)
         assert [problem.saw for problem in compare(plan, tree)] == said
 
 
+CONFTESTS = ("conftest.py", "tests/conftest.py", "tests/foo/conftest.py")
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_conftest_above_a_test_that_is_not_listed_is_named(tmp_path: Path, link: bool) -> None:
+    files = {path: text for path, text in engine().items() if path not in CONFTESTS}
+    plan, tree = plan_of(tmp_path / "repo", files), tmp_path / "tree"
+    write_files(tree, files)
+    assert compare(plan, tree) == []
+    for path in CONFTESTS:
+        if link:
+            (tree / path).symlink_to("nowhere")
+        else:
+            (tree / path).write_text("", "utf-8")
+    found = [(problem.where, problem.saw) for problem in compare(plan, tree)]
+    assert found == [(path, "a file that the plan does not have") for path in CONFTESTS]
+
+
 def test_files_that_are_not_listed_may_differ(plan: Plan, tree: Path) -> None:
     (tree / "docs/foo.md").write_text("other words\n", "utf-8")
     (tree / "new.py").write_text("", "utf-8")
+    (tree / "docs/conftest.py").write_text("", "utf-8")
     assert compare(plan, tree) == []

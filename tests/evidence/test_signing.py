@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a bundle must be to be signed, and what signing again does."""
 
+import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,11 @@ from fasttrack.errors import InputError
 from fasttrack.evidence.accept import accept
 from fasttrack.evidence.bundle import Entry
 from fasttrack.evidence.child import Outcome
-from fasttrack.evidence.digest import InputFile
+from fasttrack.evidence.derived import Derived
+from fasttrack.evidence.digest import InputFile, files_digest
 from fasttrack.evidence.dsse import read_envelope, sign
 from fasttrack.evidence.inputs import UnitInputs
-from fasttrack.evidence.plan import Plan
+from fasttrack.evidence.plan import Plan, parse_plan
 from fasttrack.evidence.predicates.common import BoundaryFile
 from fasttrack.evidence.resign import signed_again
 from fasttrack.evidence.shown import statement_of
@@ -34,6 +37,14 @@ Change = Callable[[dict[str, Any]], None]
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     return plan_of(project(tmp_path_factory.mktemp("plan"), ""), [planned(1), refusal(9)])
+
+
+def derived_from(plan: Plan, **changes: Any) -> Derived:
+    """What git would tell, were it the plan's, with other fields."""
+    whole = Derived(
+        plan.roots, plan.unbound, lambda unit: plan.unit(unit).patterns, inputs_in(plan)
+    )
+    return replace(whole, **changes)
 
 
 def inputs_in(plan: Plan) -> Callable[[str], UnitInputs]:
@@ -60,7 +71,8 @@ def statement(plan: Plan, cell: int = 0, run: str = RUN.run) -> Statement:
 
 def signed(plan: Plan, *statements: Statement, told: Any = None) -> list[bytes]:
     entries = [Entry(f"file:{number}", one) for number, one in enumerate(statements, 1)]
-    return signed_bundle(entries, plan, told or inputs_in(plan), signer("lab"))
+    derived = derived_from(plan, **({"inputs_of": told} if told else {}))
+    return signed_bundle(entries, plan, derived, signer("lab"))
 
 
 def changed(one: Statement, part: str, **update: Any) -> Statement:
@@ -144,6 +156,42 @@ def test_a_plan_that_says_other_bytes_than_git_is_refused(plan: Plan, part: str)
         signed(plan, statement(plan), told=told)
 
 
+EDITED: Mapping[str, tuple[dict[str, Any], str]] = {
+    "other patterns": (
+        {"patterns_of": lambda _: ("tests/**", "more/**")},
+        "unit gate-files of the plan: saw other test patterns",
+    ),
+    "other roots": ({"roots": ("beacon/", "tests/")}, "the plan: saw other roots"),
+    "more that is unbound": ({"unbound": ("manifests/",)}, "the plan: saw other roots, or other"),
+}
+
+
+@pytest.mark.parametrize("what", EDITED)
+def test_a_plan_that_says_other_than_follows_from_its_commit_is_refused(
+    plan: Plan, what: str
+) -> None:
+    told, message = EDITED[what]
+    entries = [Entry("file:1", statement(plan))]
+    with pytest.raises(InputError, match=f"^{message}"):
+        signed_bundle(entries, plan, derived_from(plan, **told), signer("lab"))
+
+
+def test_a_cell_that_runs_fewer_tests_than_its_unit_has_is_refused(plan: Plan) -> None:
+    whole = plan.model_dump(mode="json")
+    for unit in whole["units"]:
+        unit["tests"].append({"path": "tests/zzz.py", "mode": "100644", "sha256": OTHER})
+        files = (InputFile(f["path"], f["mode"], f["sha256"], "") for f in unit["tests"])
+        unit["tests_digest"] = files_digest(files)
+    for cell in whole["cells"]:
+        cell["tests"].append("tests/zzz.py")
+    honest = parse_plan(json.dumps(whole).encode(), "a plan")
+    assert signed(honest, statement(honest))
+    whole["cells"][0]["tests"].pop()
+    edited = parse_plan(json.dumps(whole).encode(), "a plan")
+    with pytest.raises(InputError, match=r"^cell 0 of the plan: saw 1 test files, not the 2 of"):
+        signed(edited, statement(edited))
+
+
 def test_every_problem_of_a_bundle_is_told_at_once(plan: Plan) -> None:
     bad = [changed(statement(plan), "inputs", digest=OTHER), changed(statement(plan), "", seeds=())]
     with pytest.raises(InputError) as caught:
@@ -180,7 +228,9 @@ def test_what_counts_under_the_old_key_is_signed_by_the_new_one_and_nothing_else
 
 def test_signing_again_is_no_second_witness() -> None:
     two = trust(OLD, NEW, CLOUD, thresholds={Kind.REFUSAL: 2})
-    with pytest.raises(InputError, match="saw 0 statements that count under lab"):
+    with pytest.raises(
+        InputError, match="1 statements signed by lab, none of which counts: 1 of 2"
+    ):
         again(stored("lab"), keys=two)
     ours, theirs = stored("lab", run="3" * 32), stored("cloud")
     (new,) = again(ours, theirs, keys=two)
@@ -216,3 +266,28 @@ def test_signing_again_twice_adds_nothing(tmp_path: Path) -> None:
     one = stored("lab")
     with pytest.raises(InputError, match="all signed by lab-2 already"):
         again(one, *again(one))
+
+
+@pytest.mark.parametrize(
+    ("all_of", "old", "saw"),
+    [
+        ([], OLD, "none of 0 statements signed by lab"),
+        ([stored("cloud")], OLD, "none of 1 statements signed by lab"),
+        ([stored("lab", "lab-2")], OLD, "1 statements that count under lab, all signed by lab-2"),
+        (
+            [stored("lab")],
+            key("lab", revoked=date(2026, 1, 2)),
+            "1 statements signed by lab, none of which counts: key lab is revoked",
+        ),
+        (
+            [stored("lab"), stored("cloud", rows=2)],
+            key("lab", kinds=(Kind.STRESS,)),
+            "1 statements signed by lab, none of which counts: key lab may sign stress, not",
+        ),
+    ],
+)
+def test_nothing_to_sign_again_is_told_with_its_reason(
+    all_of: list[Stored], old: Any, saw: str
+) -> None:
+    with pytest.raises(InputError, match=saw):
+        again(*all_of, keys=trust(old, NEW, CLOUD))

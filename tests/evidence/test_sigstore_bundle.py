@@ -22,7 +22,7 @@ from fasttrack.vocabulary import Kind
 from tests.evidence.bundles import GOOD, INSTANCE, LINE, ROOT, STATEMENT, Whole, trusting
 from tests.evidence.keys import DAY, ISSUER, SUBJECT, identity, key, signer
 from tests.evidence.sigstore_instance import Asked, Instance
-from tests.evidence.strategies import good
+from tests.evidence.strategies import FINISHED, good
 
 
 def one(line: bytes, trust: Trust, statement: Statement = STATEMENT) -> Judged:
@@ -166,6 +166,18 @@ def test_a_bundle_that_can_not_be_verified_here_is_no_garbage(
     assert garbage(stored, [], {}, trusting(), DAY) == ()
 
 
+@pytest.mark.parametrize(("days", "expected"), [(1, []), (2, ["from-the-future"])])
+def test_what_was_signed_long_before_its_run_ended_counts_for_nothing(
+    days: int, expected: list[str]
+) -> None:
+    # Signed ten minutes after FINISHED, with a certificate that ended five minutes later.
+    early = good(Kind.KERNEL_TEST, finished=FINISHED + timedelta(days=days))
+    judged = one(INSTANCE.bundle(early), trusting(), early)
+    assert reasons(judged) == expected
+    assert judged.accepted == (not expected)
+    assert all("signed by 2026-11-20" in refusal.text for refusal in judged.refusals)
+
+
 LIMITS: dict[str, tuple[Whole, list[str]]] = {
     "none in its way": ({}, []),
     "revoked": ({"revoked": DAY}, ["revoked-key"]),
@@ -189,8 +201,9 @@ def test_an_identity_counts_for_what_it_may_sign(name: str) -> None:
 @pytest.mark.parametrize(("pool", "agreeing"), [("lab-pool", False), ("ci-pool", True)])
 def test_a_key_and_an_identity_agree_unless_they_are_of_one_pool(pool: str, agreeing: bool) -> None:
     asked = trusting(identity(pool=pool), keys=(key("lab"),), thresholds={Kind.KERNEL_TEST: 2})
-    by_key = read_envelope(sign(STATEMENT, signer("lab")), "x")
-    stored = [Stored("x", by_key, STATEMENT), Stored("y", GOOD, STATEMENT)]
+    other = good(Kind.KERNEL_TEST, run="3" * 32)
+    by_key = read_envelope(sign(other, signer("lab")), "x")
+    stored = [Stored("x", by_key, other), Stored("y", GOOD, STATEMENT)]
     assert [judged.accepted for judged in accept(stored, asked, DAY)] == [agreeing, agreeing]
 
 

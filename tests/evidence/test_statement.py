@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fasttrack.errors import InputError
-from fasttrack.evidence.predicates.common import Execution, Interval
+from fasttrack.evidence.predicates.common import Execution, Interval, Spread
 from fasttrack.evidence.predicates.common import TestResults as Results
 from fasttrack.evidence.predicates.sync_audit_v1 import AuditedKernel, AuditWaiver
 from fasttrack.evidence.statement import (
@@ -308,6 +308,29 @@ SHOWS_NOTHING: dict[str, tuple[Kind, dict[str, Any], str]] = {
         Kind.PERFORMANCE,
         {"ratio": spread(0.5)},
         "a ratio of 0.5 does not follow from the medians",
+    ),
+    "a ratio of equal sides": (
+        Kind.PERFORMANCE,
+        {"ours": spread(100.0), "ratio": spread(1.95)},
+        "a ratio of 1.95 does not follow from the medians",
+    ),
+    "a ratio just too large": (
+        Kind.PERFORMANCE,
+        {"ratio": spread(2.21)},
+        "a ratio of 2.21 does not follow from the medians",
+    ),
+    "a ratio just too small": (
+        Kind.PERFORMANCE,
+        {"ratio": spread(1.81)},
+        "a ratio of 1.81 does not follow from the medians",
+    ),
+    "a better ratio of a median that is no better": (
+        Kind.PERFORMANCE,
+        {
+            "ours": spread(100.0),
+            "ratio": Spread(median=1.05, low=1.01, high=1.1, samples=10),
+        },
+        "a ratio of 1.05, and medians that are no better than the baseline's",
     ),
     "a time read as a rate": (
         Kind.PERFORMANCE,

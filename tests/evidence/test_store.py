@@ -17,7 +17,7 @@ from fasttrack.evidence.store_files import MAX_FILE_BYTES, MAX_FILE_LINES, SUFFI
 from fasttrack.testing import Repo, Symlink
 from fasttrack.vocabulary import Kind
 from tests.evidence.keys import DAY, signer, trust
-from tests.evidence.stores import CONTENT, LINES, line, named, put, rows
+from tests.evidence.stores import CONTENT, LINES, SAME_RUN, line, named, put, rows
 from tests.evidence.strategies import good
 
 
@@ -179,6 +179,7 @@ def test_accepting_counts_pools_over_all_envelopes() -> None:
     contents = store._gathered([(named(CONTENT), CONTENT)])
     asked = trust(thresholds={Kind.KERNEL_TEST: 2})
     assert not any(one.accepted for one in accept(contents.statements, asked, DAY))
-    again = b"".join(line(number, "cloud") + b"\n" for number in range(1, 6))
-    both = store._gathered([(named(CONTENT), CONTENT), (named(again), again)])
-    assert all(one.accepted for one in accept(both.statements, asked, DAY))
+    for run, agreeing in ((SAME_RUN, False), ("3" * 32, True)):
+        again = b"".join(line(number, "cloud", run=run) + b"\n" for number in range(1, 6))
+        both = store._gathered([(named(CONTENT), CONTENT), (named(again), again)])
+        assert {one.accepted for one in accept(both.statements, asked, DAY)} == {agreeing}

@@ -37,10 +37,10 @@ def test_verify_accepts_what_counts(
     (path,) = write(tmp_path / "e", LINES[:2])
     assert verify(str(path)) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "accepted  kernel-test  kda  2026-11-20",
+        "accepted  kernel-test  kda  2026-11-20  isolation: harness",
         "  rows=1 unit=kda",
         f"  in {path.name}:1",
-        "accepted  kernel-test  kda  2026-11-20",
+        "accepted  kernel-test  kda  2026-11-20  isolation: harness",
         "  rows=2 unit=kda",
         f"  in {path.name}:2",
         "2 of 2 statements accepted",
@@ -77,6 +77,7 @@ def test_verify_prints_json(
     assert [one["accepted"] for one in record["statements"]] == [True, False]
     assert record["statements"][0]["cell"] == {"unit": "kda", "rows": 1}
     assert record["statements"][0]["pools"] == ["lab"]
+    assert record["statements"][0]["isolation"] == "harness"
     assert [one["code"] for one in record["statements"][1]["reasons"]] == ["unknown-key"]
 
 
@@ -140,3 +141,23 @@ def test_list_tells_what_head_holds(tmp_path: Path, capsys: pytest.CaptureFixtur
     record = json.loads(capsys.readouterr().out)
     assert [one["accepted"] for one in record["statements"]] == [True, False]
     assert {problem["where"].split(":")[1] for problem in record["problems"]} == {"3"}
+
+
+def test_list_and_verify_take_the_policy_of_a_commit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo = Repo(tmp_path / "repo")
+    before = repo.commit("main", files())
+    held = {POLICY: policy(), f"manifests/evidence/{named(LINES[0])}": LINES[0]}
+    repo.commit("main", held, parent=before)
+    (path,) = write(tmp_path / "e", LINES[:1])
+    given = ["--repo", str(tmp_path / "repo"), AS_OF]
+    for ref, code, count in (("HEAD", 0, 1), (before, 1, 0)):
+        asked = [*given, "--policy-from", ref]
+        assert cli.run(["evidence", "list", *asked]) == 0
+        assert capsys.readouterr().out.endswith(f"{count} of 1 statements accepted\n")
+        assert cli.run(["evidence", "verify", str(path), *asked]) == code
+        assert capsys.readouterr().out.endswith(f"{count} of 1 statements accepted\n")
+    both = ["--policy-from", "HEAD", "--policy", str(path)]
+    assert cli.run(["evidence", "verify", str(path), *given, *both]) == 2
+    assert "saw --policy and --policy-from; want one of them" in capsys.readouterr().err

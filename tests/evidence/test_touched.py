@@ -15,7 +15,7 @@ from fasttrack.config import judged_or_head, read_base_manifests, read_config, r
 from fasttrack.evidence import owed
 from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.touched import touched_units
-from fasttrack.evidence.unit_paths import PathGraph
+from fasttrack.evidence.unit_paths import PathGraph, UnitPaths
 from fasttrack.testing import Content, Repo, Symlink
 from fasttrack.verdict import Request, evaluate
 from tests.engine import AS_OF, KERNEL, MANIFEST, POLICY, ROOT, files
@@ -209,7 +209,10 @@ def test_the_reason_names_the_file(
     assert world.touched(change)[unit] == reason
 
 
-@pytest.mark.parametrize("path", ["engine/ops.py", "csrc/common/math.cuh"])
+BOUNDARIES = ["engine/ops.py", "csrc/common/math.cuh", "engine/sampling.py", "engine/testing.py"]
+
+
+@pytest.mark.parametrize("path", BOUNDARIES)
 def test_a_changed_boundary_touches_only_where_the_policy_calls_it_stale(
     tmp_path: Path, path: str
 ) -> None:
@@ -220,6 +223,23 @@ def test_a_changed_boundary_touches_only_where_the_policy_calls_it_stale(
     wanted = {unit for unit, (_, _, boundary) in WANTED.items() if path in boundary}
     assert world.touched({path: ""}).keys() == wanted
     assert world.touched({path: None}).keys() == wanted
+
+
+def test_a_boundary_that_is_borne_is_not_looked_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(UnitPaths, "boundary")
+    assert world.touched({"engine/foo/near.py": ""}).keys() == {"helper", "rest", "path"}
+    assert world.touched({"engine/foo/near.py": None}).keys() == {"helper", "rest", "path"}
+
+
+def test_the_reason_of_a_changed_boundary_names_the_file(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    strict = lane()[POLICY] + "trust: {boundary: stale}\n"
+    world.start = world.repo.commit("main", {POLICY: strict})
+    assert world.touched({"engine/sampling.py": ""})["core"] == (
+        "it or its tests import a file outside the roots that changes: engine/sampling.py changed"
+    )
 
 
 def test_a_folder_that_becomes_a_package_no_longer_lends_its_modules(tmp_path: Path) -> None:
@@ -249,6 +269,9 @@ def test_what_the_policy_binds_touches_although_it_lies_outside_the_roots(tmp_pa
     world = World(tmp_path)
     world.start = world.repo.commit("main", {POLICY: lane(bind="engine/ops.py")[POLICY]})
     assert world.touched({"engine/ops.py": ""}).keys() == {"core", "helper", "rest", "path"}
+    world.start = world.repo.commit("main", {POLICY: lane(bind="engine/testing.py")[POLICY]})
+    assert world.touched({"engine/testing.py": ""}).keys() == set(WANTED)
+    assert world.touched({"engine/ops.py": ""}) == {}
 
 
 def test_nothing_is_looked_at_when_no_region_owes_anything(

@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from itertools import combinations, permutations
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from fasttrack.evidence.trust import (
     Signatures,
     judge,
     question,
+    shortfall,
 )
 from fasttrack.policy.trust import Key, Trust
 from fasttrack.vocabulary import Kind
@@ -174,7 +176,30 @@ THRESHOLDS: dict[str, tuple[Trust, list[tuple[Statement, Signatures]], list[bool
         [(STATEMENT, by("lab")), (second(), by("cloud"))],
         [True, True],
     ),
-    "one envelope of two pools": (trust(thresholds=TWO), [(STATEMENT, by("lab", "cloud"))], [True]),
+    "one run that two pools signed": (
+        trust(thresholds=TWO),
+        [(STATEMENT, by("lab", "cloud"))],
+        [False],
+    ),
+    "one run that two pools signed one after the other": (
+        trust(thresholds=TWO),
+        [(STATEMENT, by("lab")), (STATEMENT, by("cloud"))],
+        [False, False],
+    ),
+    "a run that two pools signed, and another": (
+        trust(thresholds=TWO),
+        [(STATEMENT, by("lab", "cloud")), (second(), by("lab"))],
+        [True, True],
+    ),
+    "a run that three pools signed, and two more of one of them": (
+        trust(key("lab"), key("cloud"), key("third"), thresholds={Kind.KERNEL_TEST: 3}),
+        [
+            (STATEMENT, by("lab", "cloud", "third")),
+            (second(), by("lab")),
+            (second(run="4" * 32), by("lab")),
+        ],
+        [False, False, False],
+    ),
     "two envelopes of one pool": (
         trust(thresholds=TWO),
         [(STATEMENT, by("lab")), (second(), by("lab"))],
@@ -234,6 +259,36 @@ def test_a_threshold_counts_distinct_pools_that_say_the_same(name: str) -> None:
     assert [one.accepted for one in judged] == expected
     missing = [reasons(one)[-1] for one in judged if not one.accepted]
     assert set(missing) <= {"below-threshold", "shows-nothing", "too-old"}
+
+
+def test_what_a_threshold_lacks_is_told_pools_or_runs() -> None:
+    def lacking(*signed: tuple[Statement, Signatures]) -> str:
+        return judge(signed, trust(thresholds=TWO), DAY)[0].refusals[-1].text
+
+    assert lacking((STATEMENT, by("lab")), (second(), by("lab"))) == (
+        "1 of 2 pools say so: lab-pool"
+    )
+    assert lacking((STATEMENT, by("lab", "cloud"))) == (
+        "1 of 2 pools say so of a run of their own: cloud-pool, lab-pool"
+    )
+
+
+pool_runs = st.tuples(st.sets(st.sampled_from("pqrs"), min_size=1), st.sampled_from("12345"))
+
+
+@given(st.lists(pool_runs, max_size=6), st.integers(1, 4))
+def test_a_threshold_is_reached_when_every_pool_can_be_given_a_run_of_its_own(
+    said: list[tuple[set[str], str]], wanted: int
+) -> None:
+    agreeing = [Judged(second(run=run * 32), True, frozenset(pools), ()) for pools, run in said]
+    edges = {(pool, run) for pools, run in said for pool in pools}
+    reached = any(
+        all((pool, run) in edges for pool, run in zip(pools, runs, strict=True))
+        for pools in combinations("pqrs", wanted)
+        for runs in permutations("12345", wanted)
+    )
+    asked = trust(thresholds={Kind.KERNEL_TEST: wanted})
+    assert (not shortfall(agreeing, Kind.KERNEL_TEST, asked)) == reached
 
 
 def test_regions_do_not_keep_statements_of_one_cell_apart() -> None:
@@ -362,20 +417,13 @@ def test_accepted_is_what_a_second_formulation_accepts(
         )
         for (s, _), found in zip(signed, pools, strict=True)
     ]
-    expected = [
-        ok
-        and threshold
-        <= len(
-            set().union(
-                *(
-                    pools[i]
-                    for i, (other, _) in enumerate(signed)
-                    if counting[i] and question(other) == question(s)
-                )
-            )
-        )
-        for ok, (s, _) in zip(counting, signed, strict=True)
-    ]
+    expected = []
+    for ok, (s, _) in zip(counting, signed, strict=True):
+        alike = [i for i, (t, _) in enumerate(signed) if counting[i] and question(t) == question(s)]
+        agreeing = set().union(*(pools[i] for i in alike))
+        runs = {signed[i][0].predicate.run.run for i in alike}
+        # Up to two, one pool or one run is all that can be in the way.
+        expected.append(ok and threshold <= min(len(agreeing), len(runs)))
     judged = judge(signed, asked, DAY)
     assert [one.accepted for one in judged] == expected
     assert all(one.accepted or one.refusals or not one.pools for one in judged)

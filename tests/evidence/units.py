@@ -23,11 +23,16 @@ units:
   - {id: helper, files: [engine/foo/helper.py], tests: [tests/foo/test_helper.py], axes: [rows]}
   - {id: rest, files: ["engine/foo/**"], tests: [tests/foo/test_gate.py], axes: [rows]}
 """
-TYPED = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from engine.foo import late\n"
+TYPED = (
+    "from typing import TYPE_CHECKING\n"
+    "if TYPE_CHECKING:\n    from engine.foo import late\n    import engine.deep\n"
+)
 SOURCES = {
     "engine/__init__.py": "",
     "engine/deep.py": "LIMIT = 1\n",
     "engine/ops.py": "import engine.deep\n",
+    "engine/sampling.py": "import engine.deep\n",
+    "engine/testing.py": "import engine.deep\n",
     "engine/foo/__init__.py": "",
     "engine/foo/attention.py": "from engine.foo import shared\nfrom engine.ops import matmul\n",
     "engine/foo/gate.py": "import engine.foo.shared\nfrom oracle import model\n",
@@ -48,7 +53,7 @@ SOURCES = {
     "conftest.py": "",
     "tests/__init__.py": "",
     "tests/conftest.py": "from tests import fixtures\n",
-    "tests/fixtures.py": "",
+    "tests/fixtures.py": f"{TYPED}def f():\n    from engine import testing\n",
     "tests/harness.py": "import oracle.model\n",
     "tests/foo/conftest.py": "",
     "tests/foo/test_core.py": "from tests.harness import run\nimport engine.foo.attention\n",
@@ -59,7 +64,7 @@ SOURCES = {
     "tests/other/test_other.py": "from tests.harness import run\n",
     "oracle/__init__.py": "",
     "oracle/model.py": "from oracle import step\n",
-    "oracle/step.py": "",
+    "oracle/step.py": "from engine.sampling import rule\n",
     "docs/foo.md": "words\n",
 }
 CONFTESTS = {"conftest.py", "tests/__init__.py", "tests/conftest.py", "tests/fixtures.py",
@@ -71,7 +76,11 @@ CORE = {f"engine/foo/{name}" for name in (
 ROOT_FILES = {path for path in SOURCES if path.startswith("engine/foo/")}
 ABOVE = {"engine/__init__.py"}
 STUB = {"vendor/stubs/torch.py"}
-CORE_BOUNDARY = ABOVE | STUB | {"engine/ops.py", "csrc/common/math.cuh"}
+TESTED = ABOVE | {"engine/testing.py"}
+"""What the `conftest.py` files of all tests lead to outside of roots, tests and oracle."""
+JUDGED = TESTED | {"engine/sampling.py"}
+"""The same with what the oracle imports."""
+CORE_BOUNDARY = STUB | JUDGED | {"engine/ops.py", "csrc/common/math.cuh"}
 CORE_TESTS = CONFTESTS | ORACLE | {"tests/foo/test_core.py", "tests/harness.py"}
 HELPER_TESTS = CONFTESTS | {"tests/foo/test_helper.py", "tests/foo/cases/helper.yaml"}
 GATE_TESTS = CONFTESTS | ORACLE | {"tests/foo/test_gate.py"}
@@ -82,14 +91,14 @@ WANTED: Mapping[str, Wanted] = {
     "helper": (
         {"engine/foo/__init__.py", "engine/foo/helper.py", "engine/foo/near.py"},
         HELPER_TESTS,
-        ABOVE | {"engine/ops.py"},
+        TESTED | {"engine/ops.py"},
     ),
     "rest": (ROOT_FILES, GATE_TESTS, CORE_BOUNDARY),
     "path": (ROOT_FILES | CORE, CORE_TESTS | HELPER_TESTS | GATE_TESTS, CORE_BOUNDARY),
     "gate-files": (
         {"engine/foo/__init__.py", "engine/foo/gate.py", "engine/foo/shared.py"},
         GATE_TESTS,
-        ABOVE | STUB,
+        STUB | JUDGED,
     ),
 }
 """Unit to its files, tests and boundary."""
@@ -128,6 +137,19 @@ def inputs(where: Path, revision: str = "main") -> dict[str, UnitInputs]:
     """Every unit's inputs at a revision."""
     with graph(where, revision) as found:
         return {unit: found.unit_inputs(unit) for unit in found.units}
+
+
+def paths(found: UnitInputs) -> Wanted:
+    """Files, tests and boundary."""
+    files, tests, boundary = (
+        {file.path for file in listed} for listed in (found.files, found.tests, found.boundary)
+    )
+    return files, tests, boundary
+
+
+def reasons(found: UnitInputs) -> dict[str, str]:
+    """Path to why it is an input."""
+    return {f.path: f.reason for f in (*found.boundary, *found.tests, *found.files)}
 
 
 def changed_units(where: Path, repo: Repo, start: str, change: Mapping[str, Content]) -> Wanted:

@@ -65,6 +65,7 @@ def lines(
     root: str = DIGEST,
     ids: tuple[str, ...] = ("ci",),
     key_ids: tuple[str, ...] = (),
+    public: str = "",
     issuer: str = "https://token.example.com",
     subject: str = SUBJECT,
 ) -> str:
@@ -74,12 +75,16 @@ def lines(
         text += f"    - id: {name}\n      issuer: {issuer}\n      subject: {subject}\n{LIMITS}"
     text += "  keys:\n" if key_ids else ""
     for name in key_ids:
-        text += f'    - id: {name}\n      public: "{key("lab").public}"\n{LIMITS}'
+        text += f'    - id: {name}\n      public: "{public or key(name).public}"\n{LIMITS}'
     return files()[POLICY] + text
 
 
 DOUBTFUL = {
     "an identity and a key of one name": (lines(key_ids=("ci",)), "id 'ci' is used twice"),
+    "two keys of one public half": (
+        lines(key_ids=("lab", "cloud"), public=key("lab").public),
+        f"public half '{key('lab').public}' is used twice",
+    ),
     "two identities of one name": (lines(ids=("ci", "ci")), "identity id 'ci' is used twice"),
     "two identities of one subject": (lines(ids=("ci", "cd")), "is used twice"),
     "an identity without a root": (lines(root="null"), "identities need sigstore_root"),

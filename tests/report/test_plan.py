@@ -94,6 +94,11 @@ def test_the_github_snippet_checks_out_as_the_proposed_workflow_does(plan: Plan)
     assert job["permissions"] == workflow["permissions"] == {"contents": "read"}
 
 
+def test_the_github_snippet_says_what_the_runner_needs(plan: Plan) -> None:
+    said = [line for line in github_snippet(plan, ODD, None).splitlines() if line[:1] == "#"]
+    assert said[-1] == "# The runner must have Python, fasttrack, pytest and what the tests import."
+
+
 def test_the_buildkite_snippet_has_one_step_per_shard(plan: Plan) -> None:
     steps = yaml.safe_load(buildkite_snippet(plan, ODD, 6))["steps"]
     called = []

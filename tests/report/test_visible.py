@@ -3,7 +3,7 @@
 
 import pytest
 
-from fasttrack.report.visible import visible
+from fasttrack.report.visible import MAX_INDENT, visible, visible_log
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,23 @@ from fasttrack.report.visible import visible
 )
 def test_a_text_is_shown_without_what_could_deceive(text: str, shown: str) -> None:
     assert visible(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("        assert fade([2]) == [1]", None),
+        ("E       assert 0 == 1", None),
+        (" " * MAX_INDENT + "x", None),
+        (" " * (MAX_INDENT + 1) + "x", " " * MAX_INDENT + r"\u{20}x"),
+        ("a" + " " * (MAX_INDENT + 2) + "b", "a" + " " * MAX_INDENT + r"\u{20}\u{20}b"),
+        ("    \x1b[2J", r"    \u{1b}[2J"),
+    ],
+)
+def test_a_line_of_a_log_keeps_its_indentation_and_hides_nothing(
+    line: str, shown: str | None
+) -> None:
+    assert visible_log(line) == (line if shown is None else shown)
 
 
 def test_two_spellings_of_one_letter_are_told_apart() -> None:

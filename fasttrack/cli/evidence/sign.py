@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from fasttrack.evidence.plan import Plan
 
+TARGET = "the target branch's tip"
+"""How messages name the commit of the policy when nobody named one."""
+
 
 @click.command("sign")
 @repo_option
@@ -75,7 +78,8 @@ def command(
     """Compare a bundle with its plan and with git, and sign every statement.
 
     Nothing of the change is executed. The key's id must be one of the policy's, with the same
-    public half. With --resign, statements of the store are signed by a key that replaces another.
+    public half; the policy is that of the tip of the target branch (origin/HEAD, else main), or of
+    --policy-from. With --resign, statements of the store are signed by a key that replaces another.
     """
     from fasttrack.change.read import read_change
     from fasttrack.config import read_config
@@ -89,8 +93,9 @@ def command(
     head = "HEAD" if plan is None else plan.commit
     with read_change(repo, head=head, policy_from=policy_from) as change:
         config = read_config(change, folder=config_dir, policy_file=None)
+        where = f"{policy_from or TARGET} ({change.base_tip[:12]})"
     trust = config.policy.trust
-    _require_known(key_id, read_public(key_file), trust)
+    _require_known(key_id, read_public(key_file), trust, where)
     signer = read_signer(key_file, key_id)
     folder = out or (repository_top(repo) or repo) / config.folder / store.FOLDER
     if plan is not None and bundle is not None:
@@ -118,6 +123,7 @@ def _signed(
     from fasttrack.change.read import read_revision
     from fasttrack.config import read_base_manifests
     from fasttrack.evidence.bundle import statements
+    from fasttrack.evidence.derived import derived
     from fasttrack.evidence.inputs import InputGraph
     from fasttrack.evidence.signing import signed_bundle
 
@@ -127,7 +133,8 @@ def _signed(
     with read_revision(repo, plan.commit) as revision:
         manifest = read_base_manifests(revision, config).named(plan.manifest.name)
         graph = InputGraph(revision, revision.base, manifest, config)
-        return signed_bundle(contents.entries, plan, graph.required_inputs, signer)
+        found = derived(revision.base, manifest, config, graph)
+        return signed_bundle(contents.entries, plan, found, signer)
 
 
 def _counting(files: Sequence[Path], trust: Trust, day: date) -> int:
@@ -139,14 +146,17 @@ def _counting(files: Sequence[Path], trust: Trust, day: date) -> int:
     return sum(one.accepted for one in accept(stored, trust, day))
 
 
-def _require_known(key_id: str, public: str, trust: Trust) -> None:
+def _require_known(key_id: str, public: str, trust: Trust, where: str) -> None:
     """A signature that the policy can not tell whose it is would cover nothing."""
     known = {key.id: key.public for key in trust.keys}
     if known.get(key_id) != public:
-        saw = f"{key_id!r}, which the policy " + (
+        saw = f"{key_id!r}, which the policy of {where} " + (
             "has with another public half" if key_id in known else "does not have"
         )
-        fix = "`fasttrack keys show FILE` prints the public half for `trust.keys` of the policy"
+        fix = (
+            "`fasttrack keys show FILE` prints the public half for `trust.keys`; where another "
+            "commit's policy has it, such as a branch's, `--policy-from REF` reads that one"
+        )
         raise InputError.one(
             "--key-id", saw, f"one of {', '.join(sorted(known)) or 'no keys'}", fix
         )

@@ -72,6 +72,9 @@ class AIPerfFacts(SharedFacts):
 
 def import_aiperf(files: Files) -> Imported:
     """Reads AIPerf exports; see `Importer`. The map names scenarios."""
+    if not files.baseline:
+        fix = "name the files of the other side by `--baseline FILE`, once for each"
+        raise InputError.one("--baseline", "no file", "runs of both sides, in turns", fix)
     mapped, facts = read_yaml(files.map, BenchMap), read_yaml(files.facts, AIPerfFacts)
     runs: list[_Run] = [(source, "ours", read_object(source)) for source in files.results]
     runs += [(source, "baseline", read_object(source)) for source in files.baseline]

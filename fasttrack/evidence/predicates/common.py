@@ -129,7 +129,7 @@ class Toolchain(Record):
 
 
 class BoundaryFile(Record):
-    """A file just outside the roots that the unit imports directly."""
+    """A file just outside the roots that the unit or its tests import directly."""
 
     path: FilePath
     """Repository path."""
@@ -147,7 +147,7 @@ class Inputs(Record):
     tests: Sha256
     """`files/v1` of the tests, their `conftest.py` chain, harness and oracle."""
     boundary: tuple[BoundaryFile, ...] = Field(default=(), max_length=4096)
-    """Directly imported files outside the roots."""
+    """What its files and its tests import directly from elsewhere, outside the roots."""
     undeclared: tuple[FilePath, ...] = Field(default=(), max_length=4096)
     """Repository files that were loaded or opened and are neither declared nor boundary; any makes
     the statement incomplete."""

@@ -17,6 +17,8 @@ KIND = Kind.PERFORMANCE
 
 RATES = (Metric.DECODE_TOKENS_PER_S, Metric.P90_INTERACTIVITY)
 """Metrics of which more is better."""
+RATIO_SLACK = 1.1
+"""Factor by which the median of ratios may differ from the ratio of medians, either way."""
 
 
 class PerformanceV1(Facts):
@@ -43,11 +45,24 @@ class PerformanceV1(Facts):
         """Why the statement shows nothing; empty when it does."""
         spreads = (self.ours, self.baseline, self.ratio)
         odd = [problem for spread in spreads for problem in spread.problems()]
+        if said := self.odd_ratio():
+            odd.append(said)
+        return [*odd, *self.execution.problems()]
+
+    def odd_ratio(self) -> str:
+        """How the ratio can not be that of these sides; empty when it can.
+
+        The median of ratios is nearly the ratio of medians in an interleaved run, and a side that
+        won nearly every pair has the better median.
+        """
         ours, baseline = self.ours.median, self.baseline.median
         expected = ours / baseline if self.metric in RATES else baseline / ours
-        if not 0.5 * expected <= self.ratio.median <= 2 * expected:
-            odd.append(f"a ratio of {self.ratio.median:g} does not follow from the medians")
-        return [*odd, *self.execution.problems()]
+        found = self.ratio.median
+        if not expected / RATIO_SLACK <= found <= expected * RATIO_SLACK:
+            return f"a ratio of {found:g} does not follow from the medians"
+        if self.ratio.low > 1 >= expected:
+            return f"a ratio of {found:g}, and medians that are no better than the baseline's"
+        return ""
 
     def least_us(self, peak_tb_s: float) -> float | None:
         """Time below which a measurement is impossible, in microseconds; None where unknown.

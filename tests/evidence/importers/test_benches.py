@@ -305,6 +305,12 @@ def test_aiperf_runs_of_one_side_after_the_other_are_not_interleaved() -> None:
         imported("aiperf", results=results)
 
 
+def test_aiperf_runs_without_a_baseline_are_asked_for_one() -> None:
+    given = files("aiperf")
+    with pytest.raises(InputError, match=r"--baseline: saw no file; .*--baseline FILE"):
+        imported("aiperf", results=[*given.results, *given.baseline], baseline=[])
+
+
 def test_aiperf_interactivity_is_what_nine_of_ten_users_get() -> None:
     found = measured("aiperf")
     assert found.ours.median == pytest.approx(1000 / (2.5 * 1.2))

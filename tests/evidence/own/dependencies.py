@@ -105,12 +105,12 @@ class Dependencies:
 
     def _depends(self, own: frozenset[str], tests: Iterable[str]) -> Depends:
         files = self._closure(own, self.roots)
-        outside = frozenset().union(*map(self._imported, files)) - self.roots
-        judges = outside & self.judges
+        judges = self._imported_by(files) & self.judges - self.roots
         ran = self.commit.matching(*tests)
         above = frozenset().union(*map(_conftests, ran)) & self.commit.paths
         judging = self._closure(ran | above | judges, self.judges | self.roots)
-        return Depends(files, judging - files, outside - judges)
+        near = self._imported_by(files | judging) - self.roots
+        return Depends(files, judging - files, near - files - judging)
 
     @cached_property
     def roots(self) -> frozenset[str]:
@@ -154,6 +154,9 @@ class Dependencies:
         if path.endswith(".py"):
             found |= {str(folder / "__init__.py") for folder in PurePosixPath(path).parents}
         return self.commit.paths & found - {path}
+
+    def _imported_by(self, paths: Iterable[str]) -> frozenset[str]:
+        return frozenset().union(*map(self._imported, paths))
 
     def _named(self, path: str, words: Iterable[str]) -> frozenset[str]:
         """Files whose paths end with a string, and the module that one is the name of."""

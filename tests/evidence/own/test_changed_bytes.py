@@ -94,6 +94,8 @@ def test_one_byte_of_the_boundary_is_told_and_borne_for_a_while_but_never_stale(
 ) -> None:
     found = set().union(*(unit.boundary for unit in own.units.values()))
     boundary = sorted(found | scratch.listed()[1])
+    # The first of them only the oracle imports, the second only a `conftest.py`.
+    assert {"kimi_k3/mxfp4.py", "kimi_k3/random_init.py"} <= set(boundary)
     wrong = {}
     for path in boundary:
         head = scratch.topic(changed(own.commit, path)[0])
@@ -105,7 +107,7 @@ def test_one_byte_of_the_boundary_is_told_and_borne_for_a_while_but_never_stale(
             wrong[path] = (early, late)
     print(f"{len(boundary)} files of the boundary changed")
     assert wrong == {}
-    assert len(boundary) >= 6
+    assert len(boundary) >= 30
 
 
 def test_one_byte_elsewhere_changes_nothing(scratch: Scratch, own: Dependencies) -> None:

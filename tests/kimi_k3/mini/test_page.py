@@ -21,6 +21,8 @@ def test_every_command_of_the_page_ends_as_the_page_says(tmp_path: Path) -> None
     for step in steps:
         done = run(step.text, tmp_path)
         assert done.returncode == step.code, f"$ {step.text}\n{done.stdout}{done.stderr}"
+        drafted = re.search(r"which [1-9]\d* of \d+ windows had", done.stdout + done.stderr)
+        assert ("--draft" in step.text) == bool(drafted), done.stdout + done.stderr
 
 
 def test_the_page_lists_every_unit_with_its_operators() -> None:
