@@ -9,6 +9,7 @@ import tarfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,8 @@ from fasttrack.manifest.load import load_manifest
 from fasttrack.vocabulary import Tier
 
 ROOT = Path(__file__).resolve().parents[1]
+SAFELY: Mapping[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+"""Python 3.11 has the filter from a late patch on, and 3.14 wants it."""
 BUILT_FROM = ("fasttrack", "kimi_k3", "manifests")
 PACKAGED = "kimi_k3/manifests/"
 BORNE_OUT = {"kimi-k3-decode": {"gb300-tp8": "stress-tested"}}
@@ -114,7 +117,7 @@ def test_the_gate_of_a_wheel_knows_the_tiers_that_were_there_when_it_was_built(
         (copy / "manifests/effective.json").write_bytes(effective)
     if through == "sdist":
         with tarfile.open(built(copy, "sdist", tmp_path / "sdist")) as archive:
-            archive.extractall(tmp_path / "unpacked", filter="data")
+            archive.extractall(tmp_path / "unpacked", **SAFELY)
         (copy,) = (tmp_path / "unpacked").iterdir()
     wheel = built(copy, "wheel", tmp_path / "wheel")
     assert packaged(files(wheel)) == wanted(effective if borne_out else None)
