@@ -162,6 +162,11 @@ class Case:
         """Changed paths that are not evidence."""
         return tuple(e for e in self.change.entries if not self.config.classes.is_evidence(e.path))
 
+    @cached_property
+    def evidence_entries(self) -> tuple[Entry, ...]:
+        """Changed paths that are evidence."""
+        return tuple(e for e in self.change.entries if self.config.classes.is_evidence(e.path))
+
     def governing(self, path: str) -> Manifest | None:
         """The manifest whose roots hold `path`, in the judged tree or at the target's tip."""
         return self.head.governing(path) or self.base.governing(path)

@@ -80,7 +80,7 @@ def known_evidence(case: Case) -> Known:
         InputError: the folder that was handed in can not be read.
     """
     change, store = case.change, f"{case.config.folder}/{FOLDER}"
-    mine = [e for e in change.entries if case.config.classes.is_evidence(e.path)]
+    mine = case.evidence_entries
     tip: dict[str, Side | None] = {}
     kept: list[Stored] = []
     unknown = ""

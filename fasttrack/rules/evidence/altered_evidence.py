@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 from fasttrack.case import Case
 from fasttrack.change.tree import Entry
+from fasttrack.evidence.store_files import MAX_FILE_BYTES, SUFFIX
 from fasttrack.finding import Finding, Level
 from fasttrack.rules.base import Rule
 from fasttrack.rules.evidence.told import brought_entries
-
-MAX_FILE_BYTES = 1_000_000
-"""Larger files are FT115's and FT503's, and are not read."""
 
 
 class AlteredEvidence(Rule):
@@ -52,4 +50,4 @@ def misnamed(case: Case, entry: Entry) -> str:
     if not regular or case.change.size(entry.new) > MAX_FILE_BYTES:
         return ""
     digest = hashlib.sha256(case.change.blob(entry.new, MAX_FILE_BYTES)).hexdigest()
-    return "" if entry.path.rpartition("/")[2] == f"{digest}.dsse.jsonl" else digest
+    return "" if entry.path.rpartition("/")[2] == digest + SUFFIX else digest

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from fasttrack.case import Case
 from fasttrack.finding import Finding, Level
 from fasttrack.rules.base import Rule
-from fasttrack.rules.evidence.told import evidence_entries
 
 
 class RemovedEvidence(Rule):
@@ -31,7 +30,7 @@ class RemovedEvidence(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Looks at every evidence file of the target that would be gone."""
-        gone = [e for e in case.once(evidence_entries) if e.deleted and e.path in case.change.base]
+        gone = [e for e in case.evidence_entries if e.deleted and e.path in case.change.base]
         if not gone:
             return
         from fasttrack.evidence.weighed import still_counted  # noqa: PLC0415

@@ -26,7 +26,7 @@ class StatementRule(Rule):
     @final
     def check(self, case: Case) -> Iterator[Finding]:
         """Reports each file once, with the first of its statements that has the fault."""
-        if not case.once(evidence_entries):
+        if not case.evidence_entries:
             return
         from fasttrack.evidence.weighed import weighed  # noqa: PLC0415
 
@@ -41,14 +41,8 @@ class StatementRule(Rule):
             yield self.finding(path=path, line=line, saw=f"{text}{more}", want=self.want)
 
 
-def evidence_entries(case: Case) -> tuple[Entry, ...]:
-    """Changed paths of the class `evidence`; ask `case.once` for it."""
-    is_evidence = case.config.classes.is_evidence
-    return tuple(entry for entry in case.change.entries if is_evidence(entry.path))
-
-
 def brought_entries(case: Case) -> Iterator[Entry]:
-    """Those that are there after the change, and are not like that in the target already."""
-    for entry in case.once(evidence_entries):
+    """Evidence that is there after the change, and is not like that in the target already."""
+    for entry in case.evidence_entries:
         if entry.new.present and case.change.base.get(entry.path) != entry.new:
             yield entry

@@ -8,7 +8,7 @@ from fasttrack.errors import FactUnavailable, Problem
 from fasttrack.finding import Finding, Level
 from fasttrack.rules.base import Rule
 from fasttrack.rules.evidence.altered_evidence import misnamed
-from fasttrack.rules.evidence.told import brought_entries, evidence_entries
+from fasttrack.rules.evidence.told import brought_entries
 
 
 class UnreadableEvidence(Rule):
@@ -32,9 +32,10 @@ class UnreadableEvidence(Rule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Reports each file once, with the first thing that is wrong with it."""
-        if not case.once(evidence_entries):
+        if not case.evidence_entries:
             return
         from fasttrack.evidence.known import known_evidence  # noqa: PLC0415
+        from fasttrack.evidence.store import FOLDER  # noqa: PLC0415
 
         known = case.once(known_evidence)
         if known.unknown:
@@ -42,7 +43,7 @@ class UnreadableEvidence(Rule):
         problems: dict[str, list[Problem]] = {}
         for problem in known.brought.problems:
             problems.setdefault(problem.where.partition(":")[0], []).append(problem)
-        store = f"{case.config.folder}/evidence/"
+        store = f"{case.config.folder}/{FOLDER}/"
         for entry in brought_entries(case):
             if not entry.path.startswith(store):
                 saw = f"a file beside `{store}`, which no store reads"
