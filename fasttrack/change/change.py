@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from fasttrack.change.added import BLOB_LIMIT, AddedLine, LineDiffs, decode
+from fasttrack.change.former import FormerSides
 from fasttrack.change.git import Git
 from fasttrack.change.history import History
 from fasttrack.change.judged import Merge, merge
@@ -49,6 +50,7 @@ class Change:
         self.entries: tuple[Entry, ...] = changed_paths(git, self._merge_base_tree, self.head_tree)
         self._by_path = {entry.path: entry for entry in self.entries}
         self._diffs = LineDiffs(self._objects, self.entries)
+        self._former = FormerSides(git, base_tip)
 
     def close(self) -> None:
         """End git and remove its temporary files; facts not read yet can not be read any more."""
@@ -127,6 +129,10 @@ class Change:
         A clean merge then does at each path what `entries` says, except for renames.
         """
         return self._history.merge_bases(self.base_tip, self.head) == (self.merge_base,)
+
+    def former(self, path: str) -> Iterator[Side]:
+        """What the target branch had at a path before its tip; see `FormerSides.of`."""
+        return self._former.of(path)
 
     def entry(self, path: str) -> Entry | None:
         """The entry of a path; None when the change leaves it alone."""

@@ -186,11 +186,16 @@ def changed_paths(git: Git, old_tree: str, new_tree: str) -> tuple[Entry, ...]:
     if count > CHANGED_PATHS_LIMIT:
         saw = f"{count:,} changed paths"
         raise InputError.one("change", saw, f"at most {CHANGED_PATHS_LIMIT:,}", "split it")
-    fields = raw.decode("utf-8", "surrogateescape").split("\0")
-    entries = {path: _entry(header, path) for header, path in _pairs(fields)}
+    entries = {entry.path: entry for entry in raw_entries(raw)}
     if len(entries) != count:
         raise InputError.one("change", "a tree that lists one path twice", "well-formed trees")
     return tuple(entries[path] for path in sorted(entries, key=path_bytes))
+
+
+def raw_entries(raw: bytes) -> Iterator[Entry]:
+    """What `git diff-tree -z --raw --no-renames --no-abbrev` printed, without ids of commits."""
+    fields = raw.decode("utf-8", "surrogateescape").split("\0")
+    return (_entry(header, path) for header, path in _pairs(fields))
 
 
 def path_bytes(path: str) -> bytes:

@@ -131,7 +131,7 @@ class Collector:
         Raises:
             InputError: the tree or the bundle changed meanwhile, or can not be written.
         """
-        mine = [(cell, self._elsewhere(cell)) for cell in self._settings.shard.of(self._plan.cells)]
+        mine = [(cell, self._elsewhere(cell)) for cell in self._settings.shard.of(self._plan)]
         here = [cell for cell, reason in mine if not reason]
         done = cells_done(self._settings.out, self._plan.id)
         todo = [cell for cell in here if cell.cell().id not in done]

@@ -9,7 +9,9 @@ are counted once more, over the statements that are in order.
 
 A changed boundary is told by no commit's date, which its author chooses, but measured from the day
 on which the run ended: under `trust.boundary: grace` evidence of the last `GRACE_DAYS` days stays
-covered whatever happened just outside the roots, older evidence does not.
+covered when the target branch moved on just outside the roots, older evidence does not. What it was
+measured with must be what that branch had, or what the change brings
+(`fasttrack.evidence.surroundings`); else it is stale, wherever the statement lies.
 """
 
 from collections import defaultdict
@@ -31,6 +33,7 @@ from fasttrack.evidence.predicates.sync_audit_v1 import SyncAuditV1
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.status import MISSING, Answer, Status
 from fasttrack.evidence.subject import unit_of
+from fasttrack.evidence.surroundings import Had
 from fasttrack.evidence.trust import Judged, Reason, shortfall
 from fasttrack.manifest.cells import Cell, CellId
 from fasttrack.manifest.model import Manifest
@@ -55,11 +58,14 @@ class Terms:
         policy: the policy in force.
         manifest: the one whose cells they speak of.
         day: the UTC day to judge at.
+        had: whether files just outside the roots were ever as they were measured. By default
+            nothing was, which is right for whoever asks only for what is covered without grace.
     """
 
     policy: Policy
     manifest: Manifest
     day: date
+    had: Had = lambda _path, _sha256: False
 
 
 class Evidence:
@@ -80,7 +86,7 @@ class Evidence:
             inputs_of: asked only when a statement speaks of the cell's unit.
 
         Raises:
-            FactUnavailable: whatever `inputs_of` raises.
+            FactUnavailable: whatever `inputs_of` or `terms.had` raises.
         """
         about = self._by_cell.get(cell.id, [])
         known = [one for one in about if one.statement.predicate.inputs.unit == unit_of(cell)]
@@ -143,6 +149,9 @@ def answer_of(one: Judged, cell: Cell, terms: Terms, inputs: UnitInputs) -> Answ
         cell: the cell that it speaks of.
         terms: what it is held against.
         inputs: the unit's, as they are now.
+
+    Raises:
+        FactUnavailable: whatever `terms.had` raises.
     """
     statement = one.statement
     policy, facts = terms.policy, statement.predicate.inputs
@@ -214,11 +223,19 @@ def _boundary(statement: Statement, inputs: UnitInputs, terms: Terms) -> Answer:
     moved = sorted(p for p in then.keys() | now.keys() if then.get(p) != now.get(p))
     if not moved:
         return Answer(Status.COVERED, f"shown by {_run(statement)}", covers=True)
-    more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
-    text = f"{moved[0]}{more}, just outside the roots, changed since {_run(statement)}"
     age = (terms.day - statement.predicate.run.finished.date()).days
     grace = terms.policy.trust.boundary == "grace" and age <= GRACE_DAYS
+    # Asked only where it decides: it may take a walk through the branch's history.
+    if grace and (foreign := [p for p in moved if not terms.had(p, then.get(p))]):
+        when = f"{_several(foreign)} was in {_run(statement)}"
+        return Answer(Status.STALE, f"{when} what neither the target branch nor the change has had")
+    text = f"{_several(moved)} changed since {_run(statement)}"
     return Answer(Status.BOUNDARY_CHANGED, text, covers=grace)
+
+
+def _several(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{paths[0]}{more}, just outside the roots,"
 
 
 def _run(statement: Statement) -> str:

@@ -18,6 +18,7 @@ from fasttrack.evidence.gathered import gather, judged_evidence
 from fasttrack.evidence.inputs import InputGraph
 from fasttrack.evidence.owed import variant_tables
 from fasttrack.evidence.store import Stored
+from fasttrack.evidence.surroundings import Surroundings
 from fasttrack.manifest.model import Manifest, Region
 from fasttrack.manifest.points import TooManyPoints, witness_points
 from fasttrack.policy.model import Policy
@@ -48,7 +49,8 @@ def effective_tiers(
     if not stored:
         return {region.id: Tier.DECLARED for region in manifest.scope}
     kinds = config.policy.tiers.get(claimed, ())
-    lacking = set(_lacking(revision, Terms(config.policy, manifest, day), config, stored, kinds))
+    terms = Terms(config.policy, manifest, day, Surroundings(revision).had)
+    lacking = set(_lacking(revision, terms, config, stored, kinds))
     return {r.id: _highest(r, config.policy, lacking) for r in manifest.scope}
 
 

@@ -62,10 +62,10 @@ def failure_of(statement: Statement) -> Fault | None:
     if isinstance(predicate, RefusalV1) and not (predicate.refused and predicate.reasons):
         return Fault.ADMITTED
     execution = getattr(predicate, "execution", None)
-    forgeable = isinstance(predicate, StressV1) and predicate.run.isolation != "harness"
     proofs = execution.problems() if isinstance(execution, Execution) else []
-    unproven = len(problems) == len(proofs) + forgeable
-    return Fault.EXECUTION if unproven else Fault.FAILED
+    if isinstance(predicate, StressV1 | ModelEvalV1 | PerformanceV1):
+        proofs += predicate.forgeable()
+    return Fault.EXECUTION if len(problems) == len(proofs) else Fault.FAILED
 
 
 def said_no(statement: Statement) -> bool:

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Divides the cells of a plan among machines, the same way everywhere.
 
-A shard holds cells of one hardware, as long as there are at least as many shards as kinds of
-machine. Shards of the same hardware have about as many cells of each unit and kind, because what a
-cell costs depends on these most.
+A shard holds cells of one kind of machine, as long as there are at least as many shards as kinds.
+What any machine can show goes to one without a GPU, so that no GPU waits for it: with the cells of
+such a machine, if the plan has some. Shards of one kind of machine have about as many cells of each
+unit and kind of evidence, because what a cell costs depends on these most.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fasttrack.errors import InputError
-from fasttrack.evidence.plan import PlannedCell
-from fasttrack.evidence.subject import hardware_of
+from fasttrack.evidence.machine import GPU_ARCH
+from fasttrack.evidence.plan import Plan, PlannedCell
+from fasttrack.evidence.subject import ANYWHERE, hardware_of
 
 MAX_SHARDS = 1024
 _SHARD = re.compile(r"([0-9]{1,4})/([0-9]{1,4})", re.ASCII)
@@ -49,27 +51,42 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.number}/{self.count}"
 
-    def of(self, cells: Sequence[PlannedCell]) -> tuple[PlannedCell, ...]:
+    def of(self, plan: Plan) -> tuple[PlannedCell, ...]:
         """Its cells, in the order in which they should run."""
-        return divided(cells, self.count)[self.number - 1]
+        return divided(plan.cells, plan.archs, self.count)[self.number - 1]
 
 
-def hardware_in(cells: Sequence[PlannedCell]) -> tuple[str, ...]:
-    """The kinds of machine that the cells are measured on, sorted."""
-    return tuple(sorted({hardware_of(cell.cell()) for cell in cells}))
+def by_machine(
+    cells: Sequence[PlannedCell], archs: Mapping[str, str]
+) -> Mapping[str, list[PlannedCell]]:
+    """Hardware to the cells that are measured on it, sorted by its id.
+
+    What any machine can show is with a machine without a GPU, or under `ANYWHERE` if there is none.
+
+    Args:
+        cells: in the order of the plan.
+        archs: hardware to its architecture, the plan's.
+    """
+    named = {hardware_of(cell.cell()) for cell in cells} - {ANYWHERE}
+    idle = (h for h in sorted(named) if not archs.get(h, GPU_ARCH).startswith(GPU_ARCH))
+    anywhere = next(idle, ANYWHERE)
+    found: dict[str, list[PlannedCell]] = defaultdict(list)
+    for cell in cells:
+        found[hardware_of(cell.cell()) or anywhere].append(cell)
+    return {name: found[name] for name in sorted(found)}
 
 
-def divided(cells: Sequence[PlannedCell], count: int) -> tuple[tuple[PlannedCell, ...], ...]:
+def divided(
+    cells: Sequence[PlannedCell], archs: Mapping[str, str], count: int
+) -> tuple[tuple[PlannedCell, ...], ...]:
     """The cells in `count` shards; each cell is in one of them, and some may be empty.
 
     Args:
         cells: in the order of the plan.
+        archs: as for `by_machine`.
         count: from 1; below the kinds of machine that there are, shards hold several.
     """
-    groups: dict[str, list[PlannedCell]] = defaultdict(list)
-    for cell in cells:
-        groups[hardware_of(cell.cell())].append(cell)
-    pools = [groups[name] for name in sorted(groups)]
+    pools = [*by_machine(cells, archs).values()]
     if not 0 < len(pools) <= count:
         pools = [list(cells)]
     dealt: list[tuple[PlannedCell, ...]] = []

@@ -16,7 +16,7 @@ import yaml
 from fasttrack.errors import InputError
 from fasttrack.evidence.plan import Plan, PlannedCell
 from fasttrack.evidence.planning import Planned
-from fasttrack.evidence.shards import Shard, divided, hardware_in
+from fasttrack.evidence.shards import Shard, by_machine, divided
 from fasttrack.evidence.subject import ANYWHERE, hardware_of
 
 PLAN_FILE = "plan.json"
@@ -53,7 +53,7 @@ def jobs(plan: Plan, count: int | None) -> tuple[Job, ...]:
     Raises:
         InputError: no cells, or fewer shards than kinds of machine: a job has one of them.
     """
-    kinds = len(hardware_in(plan.cells))
+    kinds = len(by_machine(plan.cells, plan.archs))
     if not kinds:
         fix = "--tier TIER plans for a tier that a region does not claim yet"
         raise InputError.one("plan", "no cells to measure", "at least one", fix)
@@ -61,7 +61,7 @@ def jobs(plan: Plan, count: int | None) -> tuple[Job, ...]:
     if count < kinds:
         want = f"at least {kinds}, one per kind of machine"
         raise InputError.one("--shards", str(count), want, "or narrow the plan by --hardware")
-    shards = enumerate(divided(plan.cells, count), 1)
+    shards = enumerate(divided(plan.cells, plan.archs, count), 1)
     return tuple(Job(Shard(i, count), _machine(plan, cells)) for i, cells in shards if cells)
 
 
@@ -197,7 +197,7 @@ def _table(rows: Sequence[Sequence[str | int]]) -> Iterator[str]:
 
 def _machine(plan: Plan, cells: Sequence[PlannedCell]) -> str:
     """The hardware of a shard; what any machine can show is for one without a GPU, if there is."""
-    (hardware,) = hardware_in(cells)
+    (hardware,) = by_machine(cells, plan.archs)
     if hardware != ANYWHERE:
         return hardware
     known = sorted(plan.archs)

@@ -50,7 +50,7 @@ def facts(kind: Kind, **changes: Any) -> dict[str, Any]:
     Args:
         kind: of the cell.
         changes: `values` of the cell, `plan`, `run`, `finished`, `hardware`, `unit`, `digest`,
-            `tests`.
+            `tests`, `isolation`.
     """
     asked = {
         "values": {"unit": "kda", "rows": 4, "hardware": "h200"},
@@ -61,6 +61,7 @@ def facts(kind: Kind, **changes: Any) -> dict[str, Any]:
         "unit": "kda",
         "digest": digest("a"),
         "tests": digest("b"),
+        "isolation": "harness",
     } | changes
     finished = asked["finished"]
     return {
@@ -71,7 +72,7 @@ def facts(kind: Kind, **changes: Any) -> dict[str, Any]:
             commit="c" * 40,
             started=finished - timedelta(minutes=5),
             finished=finished,
-            isolation="harness",
+            isolation=asked["isolation"],
         ),
         "machine": Machine(
             hardware=asked["hardware"],

@@ -61,7 +61,7 @@ def check(plan: Plan, called: list[dict[str, Any]], count: int) -> None:
     for options in called:
         shard = Shard.parse(options["shard"])
         assert shard.count == count
-        for cell in shard.of(plan.cells):
+        for cell in shard.of(plan):
             assert hardware_of(cell.cell()) in {ANYWHERE, options["hardware"]}
             measured[cell.kind.value, cell.cell().key] += 1
     assert measured == Counter((c.kind.value, c.cell().key) for c in plan.cells)

@@ -113,7 +113,8 @@ def build(case: RuleCase, where: Path) -> Path:
     change = _contents(change, base)
     if "head_manifest" in given:
         change[MANIFEST] = _dumped(_merged(manifest, given["head_manifest"]))
-    _commit(repo, base, change, _contents(given["tip"], base) if "tip" in given else None)
+    tip = _contents(given["tip"], base) if "tip" in given else None
+    _commit(repo, base, change, tip)
     if "evidence" not in given:
         return where
     # Statements speak of the tree with the change; evidence and keys are in no digest.
@@ -126,7 +127,7 @@ def build(case: RuleCase, where: Path) -> Path:
     if "new_keys" in given:
         policy["trust"]["keys"] += trusted(given["new_keys"])
         change[POLICY] = _dumped(policy | {"version": 2})
-    _commit(repo, base, change, None)
+    _commit(repo, base, change, tip)
     return where
 
 

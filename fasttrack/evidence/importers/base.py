@@ -21,6 +21,7 @@ from fasttrack.evidence.predicates.common import (
     Axis,
     CellFacts,
     Inputs,
+    Isolation,
     Machine,
     Record,
     RunFacts,
@@ -177,6 +178,20 @@ def of_cell(cells: Mapping[str, Fact], entry: Entry, facts: Source) -> Fact:
         saw = f"no key `cells.{entry.id}`"
         raise InputError.one(facts.name, saw, f"the facts of the map's entry '{entry.id}'")
     return cells[entry.id]
+
+
+def isolated(shared: SharedFacts, facts: Source, want: Isolation, why: str) -> list[Problem]:
+    """What is wrong when a sidecar says of the run's isolation what the format rules out.
+
+    Args:
+        shared: the sidecar.
+        facts: where it was read, for messages.
+        want: what runs of the format are.
+        why: how that is known.
+    """
+    said = shared.run.isolation
+    saw = f"`isolation: {said}` in `run`"
+    return [] if said == want else [Problem(facts.name, saw, f"`{want}`: {why}")]
 
 
 def statement(

@@ -15,6 +15,7 @@ from fasttrack.evidence.importers.base import (
     Imported,
     SharedFacts,
     convert,
+    isolated,
     of_cell,
     same,
     statement,
@@ -78,12 +79,14 @@ class Evaluation:
     Attributes:
         where: the file, for messages.
         model: which model the tool says that it asked.
+        served: whether the tool asked an endpoint; else the model ran in its own process.
         settings: task to everything that must be equal on both sides.
         scored: the score of a task by the name of its metric; raises `InputError`.
     """
 
     where: str
     model: str
+    served: bool
     settings: Mapping[str, Mapping[str, Any]]
     scored: Callable[[str, str], Scored] = field(repr=False)
 
@@ -107,6 +110,7 @@ def import_evals(files: Files, read: Callable[[Source], Evaluation]) -> Imported
         raise InputError.one(baseline.where, "the same bytes as the result", "the other side's")
     _check_model(ours, facts, files.facts)
     _check_model(baseline, facts, files.facts)
+    _check_isolation((ours, baseline), facts, files.facts)
 
     def make(entry: EvalEntry, tasks: Sequence[str]) -> Statement:
         if len(tasks) > 1:
@@ -122,6 +126,25 @@ def _check_model(side: Evaluation, facts: EvalFacts, source: Source) -> None:
     if side.model != named:
         fix = f"say `served_name` in {source.name}, if it is the same model"
         raise InputError.one(side.where, f"the model '{side.model[:80]}'", f"'{named}'", fix)
+
+
+def _check_isolation(sides: Sequence[Evaluation], facts: EvalFacts, source: Source) -> None:
+    """A model in the tool's own process could write its own scores; one behind HTTP can not."""
+    problems = [
+        Problem(side.where, _asked(side.served), _asked(not side.served), f"see {source.name}")
+        for side in sides
+        if side.served != (facts.endpoint is not None)
+    ]
+    if facts.endpoint is None:
+        problems += isolated(facts, source, "process", "there is no `endpoint`, so a library call")
+    else:
+        problems += isolated(facts, source, "harness", "a client of an `endpoint` judged")
+    if problems:
+        raise InputError(problems)
+
+
+def _asked(served: bool) -> str:
+    return "a model behind an endpoint" if served else "a model in the tool's own process"
 
 
 def _statement(

@@ -18,6 +18,8 @@ from fasttrack.evidence.importers.reading import Source, finite, read_object, se
 
 _SETTINGS = ("task_version", "task_args", "dataset", "solver", "solver_args", "config")
 """Keys of `eval` that change what is asked."""
+_IN_PROCESS = frozenset({"hf", "mockllm", "nnterp", "transformer_lens"})
+"""Providers that load the model themselves; the others ask a server."""
 _ZIP = b"PK\x03\x04"
 _section = partial(section, want="a log of Inspect")
 
@@ -50,7 +52,8 @@ def read_inspect(source: Source) -> Evaluation:
     def scored(_: str, metric: str) -> Scored:
         return _scored(results, metric, f"{where}: results")
 
-    return Evaluation(where, model, settings, scored)
+    served = model.partition("/")[0] not in _IN_PROCESS
+    return Evaluation(where, model, served, settings, scored)
 
 
 def _scored(results: Mapping[str, Any], metric: str, where: str) -> Scored:

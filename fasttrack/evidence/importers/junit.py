@@ -20,6 +20,7 @@ from fasttrack.evidence.importers.base import (
     Imported,
     SharedFacts,
     convert,
+    isolated,
     of_cell,
     same,
     statement,
@@ -89,10 +90,9 @@ def import_junit(files: Files) -> Imported:
     if files.baseline:
         raise InputError.one("--baseline", files.baseline[0].name, "no baseline: tests have none")
     mapped, facts = read_yaml(files.map, JUnitMap), read_yaml(files.facts, JUnitFacts)
-    if facts.run.isolation != "process":
-        saw = "`isolation: harness` in `run`"
-        want = "`process`: the tests' own process wrote the file"
-        raise InputError.one(files.facts.name, saw, want)
+    why = "the tests' own process wrote the file"
+    if problems := isolated(facts, files.facts, "process", why):
+        raise InputError(problems)
     tests = _merged(test for source in files.results for test in read_tests(source))
 
     def make(entry: JUnitEntry, nodes: Sequence[str]) -> Statement:

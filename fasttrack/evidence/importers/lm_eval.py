@@ -19,6 +19,8 @@ _PER_TASK = ("versions", "n-shot", "n-samples", "configs")
 """Sections with one value per task; both sides must have the same."""
 _PER_RUN = ("limit", "gen_kwargs", "random_seed", "fewshot_seed")
 """Keys of `config` that change what is asked."""
+_CLIENTS = ("completions", "sglang-generate")
+"""Ends of `config.model` where lm-eval asks a server; it loads every other kind of model itself."""
 _section = partial(section, want="results of lm-eval")
 
 
@@ -45,7 +47,8 @@ def read_lm_eval(source: Source) -> Evaluation:
     def scored(task: str, metric: str) -> Scored:
         return _scored(data, task, metric, f"{source.name}: results.{task}")
 
-    return Evaluation(source.name, str(data.get("model_name")), settings, scored)
+    served = str(config.get("model")).endswith(_CLIENTS)
+    return Evaluation(source.name, str(data.get("model_name")), served, settings, scored)
 
 
 def _scored(data: Mapping[str, Any], task: str, metric: str, where: str) -> Scored:

@@ -13,7 +13,14 @@ from pydantic import Field
 
 from fasttrack.errors import InputError, Problem
 from fasttrack.evidence.claims import ACCEPTANCE_SLACK, claimed_length, same_acceptance
-from fasttrack.evidence.importers.base import MAX_ENTRIES, Entry, SharedFacts, same, statement
+from fasttrack.evidence.importers.base import (
+    MAX_ENTRIES,
+    Entry,
+    SharedFacts,
+    isolated,
+    same,
+    statement,
+)
 from fasttrack.evidence.importers.comparison import Sample, paired
 from fasttrack.evidence.importers.reading import Source
 from fasttrack.evidence.predicates.common import Execution, Record
@@ -103,7 +110,7 @@ def performance(
         InputError: a condition is missing or another one, or the sides were not interleaved.
     """
     metric = metric_of(entry)
-    problems = _machine_problems(entry, cell, shared, source)
+    problems = _run_problems(entry, cell, shared, source)
     for run in runs:
         for axis, value in run.conditions.items():
             asked = axis in NEEDED[metric] or axis in entry.values
@@ -125,11 +132,12 @@ def performance(
     return statement(Kind.PERFORMANCE, entry, shared, source, fields)
 
 
-def _machine_problems(
+def _run_problems(
     entry: Entry, cell: BenchCell, shared: SharedFacts, source: Source
 ) -> list[Problem]:
     machine, where = shared.machine, f"{source.name}: machine"
-    problems = same(entry, "acceptance", str(cell.acceptance), f"{source.name}: cells.{entry.id}")
+    problems = isolated(shared, source, "harness", "a client of a server keeps the time")
+    problems += same(entry, "acceptance", str(cell.acceptance), f"{source.name}: cells.{entry.id}")
     for side in ("ours", "baseline"):
         problems += same(entry, f"{side}.hardware", machine.hardware, where)
         problems += same(entry, f"{side}.gpu_count", machine.count, where)

@@ -27,6 +27,8 @@ Word = Annotated[str, Field(min_length=1, max_length=200)]
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
 """A seed of a random generator."""
 Axis = Annotated[str, Field(min_length=1, max_length=64)]
+Isolation = Literal["process", "harness"]
+"""How far measured code was kept from its result; see `RunFacts`."""
 MAX_NODES = 4096
 """Tests of one cell."""
 
@@ -67,9 +69,9 @@ class RunFacts(Record):
     """UTC, whole seconds."""
     finished: datetime
     """UTC, whole seconds."""
-    isolation: Literal["process", "harness"]
+    isolation: Isolation
     """`process`: a child of its own wrote the results. `harness`: the measured code ran in another
-    process than the one that judged its raw output."""
+    process than the one that judged its raw output, as behind an engine's endpoint."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -291,3 +293,11 @@ class Facts(Record):
     """With which versions."""
     inputs: Inputs
     """Of which bytes."""
+
+    def forgeable(self) -> list[str]:
+        """Why nobody need believe it where the tier wants an isolated judge; empty when it had one.
+
+        What `stress-tested` and the tiers above ask for, and no lower one, must have had one.
+        """
+        isolated = self.run.isolation == "harness"
+        return [] if isolated else ["the measured process could write its own result"]

@@ -2,7 +2,8 @@
 """Claims: a model with the path scored as well as the same model with the fallback.
 
 Does not claim: that single tokens are equal. Speaks of exactly the named model and weights. Score
-differences come with an interval, because two equal models also differ on a sample.
+differences come with an interval, because two equal models also differ on a sample. Needs a judge
+in another process than the model's, such as a client of an engine's endpoint.
 """
 
 from typing import Annotated
@@ -48,4 +49,4 @@ class ModelEvalV1(Facts):
         drop = self.baseline_score - self.score
         outside = not self.drop.low <= drop <= self.drop.high
         odd = [f"a drop of {drop:g} is outside its own interval"] if outside else []
-        return [*self.drop.problems(), *odd, *self.execution.problems()]
+        return [*self.drop.problems(), *odd, *self.execution.problems(), *self.forgeable()]

@@ -2,7 +2,8 @@
 """Claims: under the claim's conditions, one interleaved run gave these times on both sides.
 
 Does not claim: anything about other conditions, or about another machine's clocks. The cell is the
-claim's conditions; ratios are of medians, above 1 when the path is better.
+claim's conditions; ratios are of medians, above 1 when the path is better. Needs a clock in another
+process than the path's.
 """
 
 from pydantic import Field
@@ -47,7 +48,7 @@ class PerformanceV1(Facts):
         odd = [problem for spread in spreads for problem in spread.problems()]
         if said := self.odd_ratio():
             odd.append(said)
-        return [*odd, *self.execution.problems()]
+        return [*odd, *self.execution.problems(), *self.forgeable()]
 
     def odd_ratio(self) -> str:
         """How the ratio can not be that of these sides; empty when it can.

@@ -48,6 +48,4 @@ class StressV1(Facts):
         """Why the statement shows nothing; empty when it does."""
         wrong = [f"{s.delay}: {s.wrong} of {s.iterations} wrong" for s in self.settings if s.wrong]
         gates = [problem for gate in self.gates for problem in gate.problems()]
-        forgeable = ["the measured process could write its own result"]
-        isolated = [] if self.run.isolation == "harness" else forgeable
-        return [*wrong, *self.execution.problems(), *gates, *isolated]
+        return [*wrong, *self.execution.problems(), *gates, *self.forgeable()]

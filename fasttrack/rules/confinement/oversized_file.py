@@ -5,12 +5,10 @@ from collections.abc import Iterator
 
 from fasttrack.case import Case
 from fasttrack.change.tree import Entry
+from fasttrack.evidence.store_files import MAX_FILE_BYTES
 from fasttrack.finding import Finding, Level
 from fasttrack.rules.base import EntryRule
 from fasttrack.rules.confinement.readable import changed_file
-
-EVIDENCE_BYTES = 1_000_000
-"""Bytes of one file of evidence, whatever the policy allows for code."""
 
 
 class OversizedFile(EntryRule):
@@ -21,8 +19,8 @@ class OversizedFile(EntryRule):
     title = "no changed file is larger than the budget"
     level = Level.ROUTE
     refuses = (
-        "An added or changed file of more bytes than the policy's `budgets.file_bytes`, or than "
-        "1,000,000 for a statement of evidence."
+        "An added or changed file of more bytes than the policy's `budgets.file_bytes`, or, for a "
+        f"file of evidence, than {MAX_FILE_BYTES:,}, whatever the policy allows for code."
     )
     why = "It stays in every clone for ever, and nobody reads it."
     blind = "Many files that are each within the budget; FT125 counts those."
@@ -31,7 +29,7 @@ class OversizedFile(EntryRule):
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Compares one file's size, without reading it."""
         evidence = case.config.classes.is_evidence(entry.path)
-        limit = EVIDENCE_BYTES if evidence else case.policy.budgets.file_bytes
+        limit = MAX_FILE_BYTES if evidence else case.policy.budgets.file_bytes
         if changed_file(entry) and case.change.size(entry.new) > limit:
             yield self.finding(
                 path=entry.path,

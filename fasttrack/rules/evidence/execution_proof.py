@@ -13,10 +13,14 @@ class ExecutionProof(StatementRule):
     title = "the path itself ran"
     level = Level.NOTE
     refuses = (
-        "A brought trusted statement in which nothing of the path was seen to run, something fell "
-        "back, or the stressed process could have written its own result."
+        "A brought trusted statement in which nothing of the path was seen to run, or something "
+        "fell back; also a stress run, an evaluation or a measured claim whose result the measured "
+        "process could have written itself."
     )
-    why = "It covers nothing: the fallback passes every test."
+    why = (
+        "It covers nothing: the fallback passes every test, and from `stress-tested` on another "
+        "process has to judge."
+    )
     blind = "Kernels that ran and whose result was thrown away."
     fix = "mend why the path did not run, or measure with the harness"
-    want = "launches, no fallbacks, and for stress an isolated judge"
+    want = "launches, no fallbacks, and from `stress-tested` on `isolation: harness`"

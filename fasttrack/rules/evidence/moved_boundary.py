@@ -13,8 +13,9 @@ class MovedBoundary(StatementRule):
     title = "files just outside the roots are as they were measured"
     level = Level.NOTE
     refuses = (
-        "A brought trusted statement after whose run a file changed that the unit or its tests "
-        "import directly from outside the roots."
+        "A brought trusted statement after whose run a file changed, on the target branch or by "
+        "the change, that the unit or its tests import directly from outside the roots. Bytes that "
+        "neither of them has had are for FT519."
     )
     why = "By the policy it covers nothing, or for the first 14 days only."
     blind = "Deeper dependencies."

@@ -14,9 +14,15 @@ class OtherBytes(StatementRule):
     level = Level.NOTE
     refuses = (
         "A brought trusted statement that binds to other files or tests than its cell's unit has "
-        "after the merge, or to another unit."
+        "after the merge, or to another unit; or that was measured while a file just outside the "
+        "roots was as neither the target branch nor the change has had it."
     )
     why = "It covers nothing: what was measured is not what would be merged."
-    blind = "Files that no digest holds; the maximum age bounds what they do."
+    blind = (
+        "Files that no digest and no boundary holds; the maximum age bounds what they do. Where "
+        "changes are merged by rebasing, each of their commits was the target branch."
+    )
     fix = "fasttrack evidence plan, for what lacks"
-    want = "the digests of the unit's files and tests after the merge"
+    want = (
+        "the digests of the unit's files and tests after the merge, and a boundary that was there"
+    )

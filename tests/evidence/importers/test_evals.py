@@ -165,3 +165,53 @@ def test_a_name_that_the_server_gave_the_model_is_said_in_the_sidecar() -> None:
         imported("lm-eval", **both)
     facts = edited_yaml(files("lm-eval").facts, put(("served_name",), "served"))
     assert evaluated("lm-eval", facts=facts, **both).model == "example/model"
+
+
+LOADED: dict[str, Edit] = {
+    "lm-eval": put(("config", "model"), "vllm"),
+    "inspect": put(("eval", "model"), "hf/example/model"),
+}
+"""A model that the tool runs in its own process."""
+
+
+def library_call(facts: Any) -> None:
+    """What a sidecar says where there was no endpoint."""
+    facts["run"]["isolation"] = "process"
+    del facts["endpoint"]
+    if "served_name" in facts:
+        facts["served_name"] = "hf/example/model"
+
+
+@pytest.mark.parametrize("name", LOADED)
+def test_a_library_call_is_imported_as_what_it_is_and_shows_nothing(name: str) -> None:
+    given = files(name)
+    sides = side(name, LOADED[name], "results") | side(name, LOADED[name], "baseline")
+    (statement,) = imported(name, **sides, facts=edited_yaml(given.facts, library_call)).statements
+    assert statement.predicate.run.isolation == "process"
+    assert statement.problems() == ["the measured process could write its own result"]
+
+
+NOT_ASKED = "in the tool's own process; want a model behind an endpoint"
+
+
+@pytest.mark.parametrize("which", ["results", "baseline"])
+def test_a_library_call_of_lm_eval_is_not_said_to_have_asked_an_endpoint(which: str) -> None:
+    with pytest.raises(InputError, match=NOT_ASKED):
+        imported("lm-eval", **side("lm-eval", LOADED["lm-eval"], which))
+
+
+def test_a_library_call_of_inspect_is_not_said_to_have_asked_an_endpoint() -> None:
+    edit = LOADED["inspect"]
+    both = side("inspect", edit, "results") | side("inspect", edit, "baseline")
+    # The name of a model tells how it was asked, and is compared first.
+    named = edited_yaml(files("inspect").facts, put(("served_name",), "hf/example/model"))
+    with pytest.raises(InputError, match=NOT_ASKED):
+        imported("inspect", **both, facts=named)
+
+
+@pytest.mark.parametrize("name", LOADED)
+def test_results_of_an_endpoint_need_a_sidecar_that_names_it(name: str) -> None:
+    facts = edited_yaml(files(name).facts, without(("endpoint",)))
+    with pytest.raises(InputError, match="behind an endpoint; want a model in the tool's") as told:
+        imported(name, facts=facts)
+    assert "there is no `endpoint`" in str(told.value)

@@ -36,7 +36,6 @@ OPTIONAL = {
     ("toolchain", "packages"),
     ("toolchain", "packages", "torch"),
     ("toolchain", "packages", "vllm"),
-    ("endpoint",),
     ("cells", "kda-rows", "tolerances"),
 }
 """What a sidecar may leave out: a statement without it says less, and what it says is true."""
@@ -212,3 +211,12 @@ def test_an_evaluation_needs_one_file_of_each_side_and_not_the_same(name: str) -
             imported(name, baseline=baseline)
     with pytest.raises(InputError, match="same bytes"):
         imported(name, baseline=list(given.results))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_sidecar_can_not_claim_an_isolation_that_the_format_rules_out(name: str) -> None:
+    given = files(name)
+    said = "process" if name != "junit" else "harness"
+    facts = edited_yaml(given.facts, put(("run", "isolation"), said))
+    with pytest.raises(InputError, match=f"`isolation: {said}` in `run`"):
+        imported(name, facts=facts)

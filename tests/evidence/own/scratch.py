@@ -35,6 +35,7 @@ from fasttrack.evidence.planning import Planner
 from fasttrack.evidence.predicates.common import Machine
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.status import Answer
+from fasttrack.evidence.surroundings import Surroundings
 from fasttrack.manifest.cells import CellId
 from fasttrack.testing import Content, Repo, Stored
 from tests.evidence.keys import DAY, key, signer
@@ -128,7 +129,7 @@ class Scratch:
             manifest, tree = case.head.valid[MANIFEST], judged_or_head(change)
             kept = gather(change, (change.base, tree), config.folder, None)
             evidence = judged_evidence(kept, self.cells.keys(), config.policy.trust, day)
-            terms = Terms(config.policy, manifest, day)
+            terms = Terms(config.policy, manifest, day, Surroundings(change).had)
             inputs = InputGraph(change, tree, manifest, config).unit_inputs
             cells = [planned.cell() for planned in self._plan.cells]
             said = {cell.id: evidence.answer(cell, terms, inputs) for cell in cells}
