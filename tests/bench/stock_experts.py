@@ -8,7 +8,7 @@ first iteration. Then a CUDA graph of `ITERATIONS` launches, each with other ran
 replayed; a time is the replay's divided by that number. All experts of one layer are resident, so
 that between two uses of an expert far more than the L2 cache is read. A floor is the bytes of the
 distinct experts, scales included, at the sustained bandwidth. At last the chain in use is timed:
-plan, both products, weighted sum; for one row, gate and up, then down with the sum.
+plan, both products, weighted sum; by pair, gate and up, then down with the sum.
 """
 
 import argparse
@@ -99,8 +99,8 @@ class Case:
             z,
             ids,
             [
-                ExpertPlan.one_row(own, tiles.tokens)
-                if m == 1
+                ExpertPlan.by_pair(own, tiles.tokens)
+                if tiles.by_pair
                 else ExpertPlan.empty(own.numel(), tiles.tokens, DEVICE)
                 for own in ids
             ],
@@ -135,13 +135,13 @@ class Case:
         )
 
     @property
-    def one_row(self) -> bool:
-        return len(self.z) == 1
+    def by_pair(self) -> bool:
+        return self.tiles.by_pair
 
     def down(self, i: int, tile: Tile) -> None:
-        """What follows `gate_up`: for one row its sum, too."""
+        """What follows `gate_up`: by pair the sum, too."""
         live = self.shape.live
-        if not self.one_row:
+        if not self.by_pair:
             down(self.hidden, self.w, self.plans[i], self.rows, tile, live=live, wide=False)
             return
         down_sum(
@@ -164,7 +164,7 @@ class Case:
         self.plan(i)
         self.gate_up(i, self.tiles.gate_up[0])
         self.down(i, self.tiles.down[0])
-        if not self.one_row:
+        if not self.by_pair:
             self.total()
 
     def floor_us(self, weight_rows: int, depth: int) -> float:
@@ -182,11 +182,11 @@ class Case:
 
     def check_down(self, tile: Tile) -> None:
         """The first iteration's rows, or their sum, against float64."""
-        out = self.partial if self.one_row else self.rows
+        out = self.partial if self.by_pair else self.rows
         out.fill_(torch.nan)
         self.down(0, tile)
         exact, bound = self.down_rows
-        if self.one_row:
+        if self.by_pair:
             exact, bound = weighted_rows(self.weights, exact, bound)
         self._require(((out.double() - exact).abs() <= bound).all(), "down", tile)
 
@@ -229,7 +229,7 @@ def measure(tp: int, m: int, w: ExpertWeights) -> tuple[list[Timing], Clocks | N
         case.check_down(tile)
         graph = iterations(partial(case.down, tile=tile))
         add("down", str(tile), second_floor, graph)
-    if not case.one_row:
+    if not case.by_pair:
         graph = iterations(lambda _: case.total())
         add("sum", "", 2 * case.rows.numel() / SUSTAINED * 1e6, graph)
     graph = iterations(case.chain)

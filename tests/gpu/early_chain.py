@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chain of a step of one row: `route`, `gate_up` (early), `down_sum` (early).
+"""The chain of a step of few rows: `route`, `gate_up` (early), `down_sum` (early).
 
 What is not written yet is NaN, or, where a wrong value would be an address, what another step left:
 stale and plausible. The right answer is a run in which the device is waited for after every launch.
@@ -19,8 +19,9 @@ from kimi_k3.weights import ExpertWeights
 from tests.gpu.launching import one_at_a_time
 from tests.gpu.packed_oracle import DEVICE, TP8, TP16, Experts, generator, int32, random_experts
 
-CHAINS = (TP8, TP16)
-"""At TP 16 `down_sum` ends with half a tile, and starts in the room that `gate_up` leaves it."""
+CHAINS = ((TP8, 1), (TP16, 1), (TP16, 2))
+"""One rank's share, and rows. At TP 16 `down_sum` ends with half a tile; at one row it starts in
+the room that `gate_up` leaves it, at two rows when the last programs of `gate_up` have begun."""
 CASES = 6
 """Rows that come in, one after another; each leaves other things than the one before it."""
 ALIGNMENT = 128
@@ -29,15 +30,15 @@ ALIGNMENT = 128
 
 @dataclass(frozen=True)
 class Buffers:
-    """What a chain of one row writes, views of one memory.
+    """What a chain of M rows writes, views of one memory.
 
     Attributes:
         memory: all of it, int32 words.
-        ids: [1, k] int32.
-        weights: [1, k] FP32.
-        z: [1, L] BF16.
-        hidden: [k, I] BF16.
-        partial: [1, L] BF16.
+        ids: [M, k] int32.
+        weights: [M, k] FP32.
+        z: [M, L] BF16.
+        hidden: [M k, I] BF16.
+        partial: [M, L] BF16.
         routed: words of `ids`, `weights` and `z`, all that `route` writes.
         hidden_words: `hidden` as words.
         partial_words: `partial` as words.
@@ -54,9 +55,9 @@ class Buffers:
     partial_words: torch.Tensor
 
     @classmethod
-    def zeros(cls, shape: Experts) -> "Buffers":
-        k, latent = shape.k, shape.latent // 2
-        sizes = (k, k, latent, k * shape.width // 2, latent)
+    def zeros(cls, shape: Experts, rows: int) -> "Buffers":
+        pairs, latent = rows * shape.k, rows * shape.latent // 2
+        sizes = (pairs, pairs, latent, pairs * shape.width // 2, latent)
         starts = [0]
         for size in sizes:
             starts.append(-(-(starts[-1] + size) // ALIGNMENT) * ALIGNMENT)
@@ -66,11 +67,11 @@ class Buffers:
         )
         return cls(
             memory,
-            ids[None],
-            weights.view(torch.float32)[None],
-            z.view(torch.bfloat16)[None],
-            hidden.view(torch.bfloat16).view(k, shape.width),
-            partial.view(torch.bfloat16)[None],
+            ids.view(rows, -1),
+            weights.view(torch.float32).view(rows, -1),
+            z.view(torch.bfloat16).view(rows, -1),
+            hidden.view(torch.bfloat16).view(pairs, -1),
+            partial.view(torch.bfloat16).view(rows, -1),
             memory[: starts[3]],
             hidden,
             partial,
@@ -90,8 +91,8 @@ class Chain:
         shape: one rank's share.
         w: the experts.
         bias: [E] FP32 of the router.
-        fronts: [CASES, 1, E + L] FP32, the product that `route` reads.
-        lengths: [1] int32.
+        fronts: [CASES, M, E + L] FP32, the product that `route` reads.
+        lengths: [M] int32.
         right: what each of `fronts` leaves.
     """
 
@@ -103,13 +104,13 @@ class Chain:
     right: list[Buffers]
 
     @classmethod
-    def random(cls, shape: Experts) -> "Chain":
-        g = generator(1)
-        fronts = torch.randn(CASES, 1, shape.experts + shape.latent, generator=g, device=DEVICE)
+    def random(cls, shape: Experts, rows: int) -> "Chain":
+        g, width = generator(1), shape.experts + shape.latent
+        fronts = torch.randn(CASES, rows, width, generator=g, device=DEVICE)
         bias = torch.rand(shape.experts, generator=g, device=DEVICE) * 0.1
-        chain = cls(shape, random_experts(shape, seed=1), bias, fronts, int32([1]), [])
+        chain = cls(shape, random_experts(shape, seed=1), bias, fronts, int32([1] * rows), [])
         for front in fronts:
-            b = Buffers.zeros(shape)
+            b = chain.buffers()
             b.forget()
             with one_at_a_time():
                 chain.run(front, b)
@@ -119,6 +120,10 @@ class Chain:
             assert not torch.equal(a.ids, b.ids)
             assert not torch.equal(a.partial, b.partial)
         return chain
+
+    def buffers(self) -> Buffers:
+        """Memory of its own for one chain."""
+        return Buffers.zeros(self.shape, len(self.lengths))
 
     @property
     def partials(self) -> torch.Tensor:
@@ -145,7 +150,7 @@ class Chain:
 
     def experts(self, b: Buffers) -> None:
         """The two launches that start early."""
-        self.gate_up(b.z, ExpertPlan.one_row(b.ids, ONE_ROW_TOKENS), b.hidden)
+        self.gate_up(b.z, ExpertPlan.by_pair(b.ids, ONE_ROW_TOKENS), b.hidden)
         self.down_sum(b)
 
     def route(
@@ -179,7 +184,7 @@ class Chain:
         partial: torch.Tensor,
     ) -> None:
         live = self.shape.live
-        tile = tiles_for(1, live).down[0]
+        tile = tiles_for(len(ids), live).down[0]
         down_sum(weights, hidden, self.w, ids, lengths, partial, tile, live=live, wide=False)
 
     def step(self, front: torch.Tensor) -> torch.Tensor:
@@ -191,15 +196,15 @@ class Chain:
         lengths = torch.ones(rows, dtype=torch.int32, device=DEVICE)
         tiles = tiles_for(rows, shape.live)
         self.route(front, ids, weights, z)
-        if rows == 1:
-            plan = ExpertPlan.one_row(ids, tiles.tokens)
+        if tiles.by_pair:
+            plan = ExpertPlan.by_pair(ids, tiles.tokens)
         else:
             plan = ExpertPlan.empty(ids.numel(), tiles.tokens, DEVICE)
             plan_pairs(ids, lengths, 1, plan)
         hidden = z.new_empty(ids.numel(), shape.width)
         self.gate_up(z, plan, hidden)
         partial = torch.empty_like(z)
-        if rows == 1:
+        if tiles.by_pair:
             self._down_sum(weights, hidden, ids, lengths, partial)
         else:
             out, tile = z.new_empty(ids.numel(), shape.latent), tiles.down[0]

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not ON_GPU, reason="nothing runs side by side in
 
 @pytest.fixture(scope="module", params=CHAINS, ids=str)
 def chain(request: pytest.FixtureRequest) -> Chain:
-    return Chain.random(request.param)
+    return Chain.random(*request.param)
 
 
 def layers(chain: Chain, b: Buffers, outs: torch.Tensor, *, early: bool) -> None:
@@ -59,7 +59,7 @@ def beside(kind: str) -> Iterator[Callable[[], None]]:
 def test_layers_in_the_same_memory_stay_apart_beside_other_work(
     chain: Chain, kind: str, *, early: bool
 ) -> None:
-    b, want = Buffers.zeros(chain.shape), chain.partials
+    b, want = chain.buffers(), chain.partials
     outs = torch.empty_like(want)
     graph = captured(partial(layers, chain, b, outs, early=early))
     with beside(kind) as busy:
@@ -75,14 +75,16 @@ def test_layers_in_the_same_memory_stay_apart_beside_other_work(
 
 
 def test_replays_back_to_back_read_what_was_written_right_before_each(chain: Chain) -> None:
-    b, front, turns = Buffers.zeros(chain.shape), chain.fronts[0].clone(), 120
+    b, front, turns = chain.buffers(), chain.fronts[0].clone(), 120
     graph = captured(partial(chain.run, front, b))
     outs = torch.empty(turns, len(b.partial_words), dtype=torch.int32, device=DEVICE)
     queue(10)
     for turn in range(turns):
         if turn % 2:  # every other replay follows the last one as closely as it can
             chain.spoil(b, turn + 1)
-        copy_late(chain.fronts[turn % CASES].view(torch.int32)[0], front.view(torch.int32)[0])
+        copy_late(
+            chain.fronts[turn % CASES].view(torch.int32).view(-1), front.view(torch.int32).view(-1)
+        )
         graph.replay()
         outs[turn].copy_(b.partial_words)
     torch.cuda.synchronize()
@@ -91,7 +93,7 @@ def test_replays_back_to_back_read_what_was_written_right_before_each(chain: Cha
 
 def test_two_graphs_in_flight_leave_each_other_alone(chain: Chain) -> None:
     turns, streams = 40, [torch.cuda.Stream() for _ in range(2)]
-    own, fronts = [Buffers.zeros(chain.shape) for _ in streams], chain.fronts[:2].clone()
+    own, fronts = [chain.buffers() for _ in streams], chain.fronts[:2].clone()
     graphs = [captured(partial(chain.run, front, b)) for front, b in zip(fronts, own, strict=True)]
     cases = [[(turn + 3 * i) % CASES for turn in range(turns)] for i in range(2)]
     outs = torch.empty(2, turns, len(own[0].partial_words), dtype=torch.int32, device=DEVICE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captured steps of one row of the whole mini model, in which launches start early.
+"""Captured steps of few rows of the whole mini model, in which launches start early.
 
 Around the chain of each layer lie the side stream of the shared experts, the sums, and the products
 of the next layer.
@@ -22,23 +22,23 @@ from tests.gpu.mini_sides import COLUMNS, GPU, PAGES_EACH, every, fused, step_of
 CONTEXT = 4096
 
 
-def steps_of_one_row(count: int, vocab: int) -> list[Step]:
-    """One request goes on from its 70th token, laid out as it is captured."""
-    steps = [
-        step_of([(Kind.WINDOW, [0], 1)], [70 + turn], [1], turn, vocab) for turn in range(count)
-    ]
+def steps_of(requests: int, count: int, vocab: int) -> list[Step]:
+    """Requests go on from their 70th token, one row each, laid out as it is captured."""
+    own, accepted = [(Kind.WINDOW, list(range(requests)), 1)], [1] * requests
+    steps = [step_of(own, [70 + turn] * requests, accepted, turn, vocab) for turn in range(count)]
     return [replace(step, shape=replace(step.shape, context=CONTEXT)) for step in steps]
 
 
-def test_captured_steps_of_one_row_are_those_that_run_one_launch_at_a_time() -> None:
+@pytest.mark.parametrize("requests", [1, 2])
+def test_captured_steps_are_those_that_run_one_launch_at_a_time(requests: int) -> None:
     config = mini()
-    weights, steps = untied(config), steps_of_one_row(40, config.vocab_size)
+    weights, steps = untied(config), steps_of(requests, 40, config.vocab_size)
     slow, fast, graphed = (fused(config, weights, fp8=False) for _ in range(3))
     for side in (slow, fast, graphed):
         for state in every(side.caches):
             state.zero_()
     captured = GraphedModel(graphed.model, COLUMNS, PAGES_EACH, CONTEXT)
-    captured.capture([Group(Kind.WINDOW, 1, 1)], GPU)
+    captured.capture([Group(Kind.WINDOW, requests, 1)], GPU)
     with one_at_a_time():
         want = torch.stack([slow.model.step(step).logits for step in steps])
     assert bool(want.isfinite().all())

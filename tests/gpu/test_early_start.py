@@ -8,7 +8,7 @@ on this machine, out of a graph too. Then each launch of the chain behind a late
 import pytest
 import torch
 
-from tests.gpu.early_chain import CASES, CHAINS, Buffers, Chain
+from tests.gpu.early_chain import CASES, CHAINS, Chain
 from tests.gpu.launching import (
     DELAYS_NS,
     LATE_NS,
@@ -74,13 +74,13 @@ def test_a_read_two_launches_on_is_stale_where_the_one_between_lets_go_before_it
 
 @pytest.fixture(scope="module", params=CHAINS, ids=str)
 def chain(request: pytest.FixtureRequest) -> Chain:
-    return Chain.random(request.param)
+    return Chain.random(*request.param)
 
 
 @STREAM_AND_GRAPH
 @pytest.mark.parametrize("ns", DELAYS_NS)
 def test_both_products_wait_for_a_late_routing(chain: Chain, ns: int, *, graphed: bool) -> None:
-    b = Buffers.zeros(chain.shape)
+    b = chain.buffers()
     routed = chain.right[0].routed.clone()
 
     def launches() -> None:
@@ -100,7 +100,7 @@ def test_both_products_wait_for_a_late_routing(chain: Chain, ns: int, *, graphed
 def test_the_sum_waits_for_late_hidden_rows_behind_a_late_routing(
     chain: Chain, ns: int, *, graphed: bool
 ) -> None:
-    b, first = Buffers.zeros(chain.shape), chain.right[0]
+    b, first = chain.buffers(), chain.right[0]
     routed, hidden = first.routed.clone(), first.hidden_words.clone()
 
     def launches() -> None:
@@ -120,8 +120,8 @@ def test_the_sum_waits_for_late_hidden_rows_behind_a_late_routing(
 @STREAM_AND_GRAPH
 @pytest.mark.parametrize("ns", DELAYS_NS)
 def test_routing_waits_for_a_late_product(chain: Chain, ns: int, *, graphed: bool) -> None:
-    b, front, source = Buffers.zeros(chain.shape), *chain.fronts[:2].clone()
-    target_words, source_words = (t.view(torch.int32)[0] for t in (front, source))
+    b, front, source = chain.buffers(), *chain.fronts[:2].clone()
+    target_words, source_words = (t.view(torch.int32).view(-1) for t in (front, source))
 
     def launches() -> None:
         copy_late(source_words, target_words, ns)
@@ -140,7 +140,7 @@ def test_routing_waits_for_a_late_product(chain: Chain, ns: int, *, graphed: boo
 def test_what_follows_may_overwrite_all_that_a_chain_has_read(
     chain: Chain, *, graphed: bool
 ) -> None:
-    b, front = Buffers.zeros(chain.shape), chain.fronts[0].clone()
+    b, front = chain.buffers(), chain.fronts[0].clone()
     out, junk = torch.empty_like(b.partial_words), torch.zeros_like(b.memory)
 
     def launches() -> None:

@@ -51,10 +51,16 @@ def weights() -> dict[Experts, ExpertWeights]:
 
 
 def decode_plan(ids: torch.Tensor, lengths: torch.Tensor, q: int, tiles: Tiles) -> ExpertPlan:
-    """What a step of several rows does."""
+    """What a step of more than a few rows does."""
     plan = ExpertPlan.empty(ids.numel(), tiles.tokens, DEVICE)
     plan_pairs(ids, lengths, q, plan)
     return plan
+
+
+def planned_tiles(rows: int, columns: int) -> Tiles:
+    """The candidates for such a step that are not by pair."""
+    tiles = tiles_for(rows, columns)
+    return tiles_for(3, columns) if tiles.by_pair else tiles
 
 
 def check_hidden(
@@ -110,7 +116,7 @@ def test_both_products_are_right_for_every_routing(
 ) -> None:
     w, z = weights[shape], normal(m, m, shape.latent)
     ids = routing(kind, m, shape, seed=m)
-    tiles = tiles_for(m, shape.live)
+    tiles = planned_tiles(m, shape.live)
     plan = decode_plan(ids, int32([9] * m), 1, tiles)
     hidden, rows = compute(shape, w, plan, z, (tiles.gate_up[0], tiles.down[0]))
     check_hidden(shape, w, ids, z, hidden)
@@ -124,9 +130,9 @@ def pairs_of(tiles: Tiles) -> list[tuple[Tile, Tile]]:
 
 
 CANDIDATES = [
-    pytest.param(tiles, *tile_pair, id=f"{tiles.most_rows}-{index}")
+    pytest.param(tiles, *tile_pair, id=f"{tiles.most_rows}-{tiles.most_columns}-{index}")
     for tiles in TABLE
-    if tiles.most_rows > 1
+    if not tiles.by_pair
     for index, tile_pair in enumerate(pairs_of(tiles))
 ]
 
@@ -163,114 +169,129 @@ def test_direct_products_are_right_for_every_way_to_cut_the_columns(
     shape: Experts, tile: Tile
 ) -> None:
     w, z = random_experts(shape, seed=7), normal(6, 2, shape.latent)
-    ids, plan_tiles = routing("random", 2, shape, seed=6), tiles_for(2, shape.live)
+    ids, plan_tiles = routing("random", 2, shape, seed=6), planned_tiles(2, shape.live)
     plan = decode_plan(ids, int32([1, 1]), 1, plan_tiles)
     hidden, rows = compute(shape, w, plan, z, (tile, tile))
     check_hidden(shape, w, ids, z, hidden)
     check_rows(shape, w, ids, hidden, rows)
 
 
-ONE_ROW = [
-    pytest.param(*tile_pair, id=f"{tiles.most_columns}-{index}")
+BY_PAIR = [
+    pytest.param(tiles.most_rows, *tile_pair, id=f"{tiles.most_rows}-{tiles.most_columns}-{index}")
     for tiles in TABLE
-    if tiles.most_rows == 1
+    if tiles.by_pair
     for index, tile_pair in enumerate(pairs_of(tiles))
 ]
-ONE_ROW_LOOPS = [
-    (DIRECT["loop, then half a tile"], Tile(16, columns=128, warps=2, stages=2, slices=1)),
-    (DIRECT["loop that ends inside a slice"], Tile(32, columns=256, warps=4, stages=3, slices=1)),
+BY_PAIR_LOOPS = [
+    (1, DIRECT["loop, then half a tile"], Tile(16, columns=128, warps=2, stages=2, slices=1)),
+    (
+        2,
+        DIRECT["loop that ends inside a slice"],
+        Tile(32, columns=256, warps=4, stages=3, slices=1),
+    ),
 ]
 
 
-def check_one_row(shape: Experts, tiles: tuple[Tile, Tile], *, wide: bool, length: int) -> None:
-    w, z = random_experts(shape, seed=8), normal(7, 1, shape.latent)
-    ids, share = routing("random", 1, shape, seed=9), torch.rand(1, shape.k, device=DEVICE)
-    lengths, plan = int32([length]), ExpertPlan.one_row(ids, ONE_ROW_TOKENS)
-    hidden, partial = poisoned(shape.k, shape.width), poisoned(1, shape.latent)
-    live, settings = shape.live, {"beta": 4.0, "linear_beta": 25.0, "wide": wide}
+def check_by_pair(
+    shape: Experts,
+    tiles: tuple[Tile, Tile],
+    lengths: list[int],
+    *,
+    wide: bool = False,
+    kind: str = "random",
+) -> None:
+    m, w = len(lengths), random_experts(shape, seed=8)
+    z, ids = normal(7, m, shape.latent), routing(kind, m, shape, seed=9)
+    share = torch.rand(m, shape.k, device=DEVICE)
+    alive, plan = int32(lengths), ExpertPlan.by_pair(ids, ONE_ROW_TOKENS)
+    hidden, partial = poisoned(m * shape.k, shape.width), poisoned(m, shape.latent)
+    live, settings = shape.live, {"beta": 4.0, "linear_beta": 25.0}
 
     def kernels() -> None:
-        gate_up(z, w, plan, hidden, tiles[0], live=live, **settings)
-        down_sum(share, hidden, w, ids, lengths, partial, tiles[1], live=live, wide=wide)
+        gate_up(z, w, plan, hidden, tiles[0], live=live, wide=wide, **settings)
+        down_sum(share, hidden, w, ids, alive, partial, tiles[1], live=live, wide=wide)
 
     launch(kernels, [hidden, partial])
     check_hidden(shape, w, ids, z, hidden)
     exact, bound = weighted_rows(share, *down_rows(shape, w, ids, hidden))
-    right = exact if length else torch.zeros_like(exact)
-    assert bool(((partial.double() - right).abs() <= (bound if length else 0)).all())
+    padding = (alive == 0)[:, None]
+    right, within = exact.masked_fill(padding, 0), bound.masked_fill(padding, 0)
+    assert bool(((partial.double() - right).abs() <= within).all())
 
 
-@pytest.mark.parametrize("length", [5, 0])
+@pytest.mark.parametrize("lengths", [[5], [0], [5, 3], [0, 3], [5, 0]], ids=str)
 @pytest.mark.parametrize("shape", [*SHAPES, DEEP, HALF, THREE], ids=str)
-def test_one_row_is_two_launches_and_zero_for_padding(shape: Experts, length: int) -> None:
-    tiles = tiles_for(1, shape.live)
-    check_one_row(shape, (tiles.gate_up[0], tiles.down[0]), wide=False, length=length)
+def test_few_rows_are_two_launches_and_zero_for_padding(shape: Experts, lengths: list[int]) -> None:
+    tiles = tiles_for(len(lengths), shape.live)
+    if not tiles.by_pair:  # wide experts have a plan at two rows; by pair is right all the same
+        tiles = tiles_for(1, shape.live)
+    check_by_pair(shape, (tiles.gate_up[0], tiles.down[0]), lengths)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_share_experts_are_computed_pair_by_pair(kind: str) -> None:
+    tiles = tiles_for(2, HALF.live)
+    assert tiles.by_pair
+    check_by_pair(HALF, (tiles.gate_up[0], tiles.down[0]), [1, 1], kind=kind)
 
 
 @pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize(("first", "second"), [*ONE_ROW, *ONE_ROW_LOOPS])
-def test_every_candidate_for_one_row_computes_the_same_function(
-    first: Tile, second: Tile, wide: bool
+@pytest.mark.parametrize(("rows", "first", "second"), [*BY_PAIR, *BY_PAIR_LOOPS])
+def test_every_candidate_by_pair_computes_the_same_function(
+    rows: int, first: Tile, second: Tile, wide: bool
 ) -> None:
-    check_one_row(SHAPES[1] if ON_GPU else HALF, (first, second), wide=wide, length=1)
+    check_by_pair(SHAPES[1] if ON_GPU else HALF, (first, second), [1] * rows, wide=wide)
 
 
-def test_one_row_refuses_what_only_several_rows_have() -> None:
+def test_few_rows_are_planned_by_pair_only_where_that_reads_little_twice() -> None:
+    assert all(tiles.most_rows <= 2 for tiles in TABLE if tiles.by_pair)
+    assert all(tiles_for(1, columns).by_pair for columns in (32, 192, 384))
+    assert [tiles_for(2, columns).by_pair for columns in (32, 192, 384)] == [True, True, False]
+
+
+def test_products_by_pair_refuse_what_only_other_plans_have() -> None:
     shape, tiles = MINI, tiles_for(1, MINI.live)
     w, ids = random_experts(shape, seed=8), routing("random", 1, shape, seed=9)
-    plan = ExpertPlan.one_row(ids, tiles.tokens)
+    plan = ExpertPlan.by_pair(ids, tiles.tokens)
     z, hidden = normal(7, 1, shape.latent), poisoned(shape.k, shape.width)
     staged, settings = Tile(rows=16, columns=256, warps=1, stages=4), {"live": shape.live}
     with pytest.raises(ValueError, match="slices"):
         gate_up(z, w, plan, hidden, staged, beta=4.0, linear_beta=25.0, wide=False, **settings)
-    with pytest.raises(ValueError, match="single row"):
+    with pytest.raises(ValueError, match="by pair"):
         down(hidden, w, plan, hidden, staged, wide=False, **settings)
 
 
 @pytest.mark.skipif(not ON_GPU, reason="nothing runs side by side in the interpreter")
-def test_launches_that_overlap_leave_what_launches_in_turn_leave() -> None:
-    """64 one-row chains in one graph, the same buffers for all, as layers after one another."""
-    shape, tiles = SHAPES[1], tiles_for(1, SHAPES[1].live)
-    w, z = random_experts(shape, seed=2), normal(3, 64, shape.latent)
-    ids = routing("random", 64, shape, seed=4)
-    share, lengths = torch.rand(64, shape.k, device=DEVICE), int32([1])
-    hidden, partial = poisoned(shape.k, shape.width), poisoned(64, shape.latent)
+@pytest.mark.parametrize("rows", [1, 2])
+def test_launches_that_overlap_leave_what_launches_in_turn_leave(rows: int) -> None:
+    """64 chains in one graph, the same buffers for all, as layers after one another."""
+    shape, tiles = SHAPES[1], tiles_for(rows, SHAPES[1].live)
+    assert tiles.by_pair
+    w, z = random_experts(shape, seed=2), normal(3, 64 * rows, shape.latent)
+    ids = routing("random", 64 * rows, shape, seed=4)
+    share, lengths = torch.rand(64 * rows, shape.k, device=DEVICE), int32([1] * rows)
+    hidden, partial = poisoned(rows * shape.k, shape.width), poisoned(64 * rows, shape.latent)
+    live, settings = shape.live, {"beta": 4.0, "linear_beta": 25.0}
 
-    def chain(row: int, after: Callable[[], None] = lambda: None) -> None:
-        own = slice(row, row + 1)
-        plan = ExpertPlan.one_row(ids[own], tiles.tokens)
-        gate_up(
-            z[own],
-            w,
-            plan,
-            hidden,
-            tiles.gate_up[0],
-            live=shape.live,
-            beta=4.0,
-            linear_beta=25.0,
-            wide=False,
-        )
+    def chain(step: int, after: Callable[[], None] = lambda: None) -> None:
+        own = slice(step * rows, (step + 1) * rows)
+        first, second = tiles.gate_up[0], tiles.down[0]
+        plan = ExpertPlan.by_pair(ids[own], tiles.tokens)
+        gate_up(z[own], w, plan, hidden, first, live=live, wide=False, **settings)
         after()
+        own_share, own_partial = share[own], partial[own]
         down_sum(
-            share[own],
-            hidden,
-            w,
-            ids[own],
-            lengths,
-            partial[own],
-            tiles.down[0],
-            live=shape.live,
-            wide=False,
+            own_share, hidden, w, ids[own], lengths, own_partial, second, live=live, wide=False
         )
         after()
 
-    for row in range(64):
-        chain(row, after=torch.cuda.synchronize)
+    for step in range(64):
+        chain(step, after=torch.cuda.synchronize)
     right = partial.clone()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        for row in range(64):
-            chain(row)
+        for step in range(64):
+            chain(step)
     for _ in range(100):
         hidden.fill_(POISONS[0])
         partial.fill_(POISONS[0])
@@ -279,7 +300,7 @@ def test_launches_that_overlap_leave_what_launches_in_turn_leave() -> None:
 
 
 ALL_TILES = sorted(
-    {tile for tiles in TABLE for tile in (*tiles.gate_up, *tiles.down) if tiles.most_rows > 1}
+    {tile for tiles in TABLE for tile in (*tiles.gate_up, *tiles.down) if not tiles.by_pair}
     | {tile for tiles in TABLE for tile in tiles.gate_up}
     | {*DIRECT.values()},
     key=str,
@@ -296,8 +317,8 @@ def test_every_slice_of_an_iteration_has_the_columns_of_an_operand(tile: Tile, d
     assert tile.groups * max(tile.slices, 1) in (1, tile.warps)
 
 
-def test_tiles_of_the_sum_of_one_row_hold_an_operand_of_each_expert() -> None:
-    tiles = [tile for tiles in TABLE if tiles.most_rows == 1 for tile in tiles.down]
+def test_tiles_of_a_sum_by_pair_hold_an_operand_of_each_expert() -> None:
+    tiles = [tile for tiles in TABLE if tiles.by_pair for tile in tiles.down]
     assert tiles
     assert all(tile.slices == 1 and tile.rows >= 16 for tile in tiles)
 

@@ -197,12 +197,19 @@ def gate_up_kernel(
     WIDE: tl.constexpr,
     COMPILED: tl.constexpr,
 ):
-    """Hidden columns `ROWS // 2` at a time of one block: see `experts.gate_up`."""
+    """Hidden columns `ROWS // 2` at a time of one block: see `experts.gate_up`.
+
+    By pair (not PLANNED) a block is a slot, the second axis of the grid, of a row, the third.
+    """
     one_row: tl.constexpr = not PLANNED
     if one_row:
         wait_for_previous(COMPILED)
         let_next_start(COMPILED)
-    expert, count, pair = _block(experts, counts, members, tl.program_id(1), TOKENS, PLANNED)
+    b = tl.program_id(1)
+    if one_row:
+        b += tl.program_id(2) * tl.num_programs(1)
+        z += tl.program_id(2) * LATENT
+    expert, count, pair = _block(experts, counts, members, b, TOKENS, PLANNED)
     if count > 0:
         half: tl.constexpr = ROWS // 2  # that many gate rows, then their up rows
         row = _rows(ROWS, GROUPS, SLICES)
@@ -230,7 +237,7 @@ def gate_up_kernel(
         if one_row:
             gate, up = tl.split(rounded.reshape(2, half).permute(1, 0))
             out = _situ(gate, up, BETA, LINEAR_BETA).to(tl.bfloat16)  # [half]
-            tl.store(hidden + tl.program_id(1) * WIDTH + unit, out, unit < LIVE)
+            tl.store(hidden + b * WIDTH + unit, out, unit < LIVE)
         else:
             gate, up = tl.split(rounded.reshape(2, half, TOKENS).permute(1, 2, 0))
             out = tl.trans(_situ(gate, up, BETA, LINEAR_BETA).to(tl.bfloat16))  # [TOKENS, half]

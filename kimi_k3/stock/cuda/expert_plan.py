@@ -8,13 +8,16 @@ unused ones at once.
 
 Three plans:
 
-* one row: its ids are distinct, so every pair is a block of its own and nothing is computed;
+* a row or two (`by_pair`, nothing is computed): every pair is a block of its own. The ids of a row
+  are distinct; if two rows picked the same expert, its weights are read twice, the second time most
+  likely out of the L2 cache;
 * decode (`plan_pairs`, one launch, capturable): block p exists if pair p is number 0, tokens,
   2 tokens, ... among the pairs of its expert, and takes that pair and those after it;
 * prefill (`plan_sorted`, a few torch operations, allocates): pairs sorted by expert, so that
   blocks are few and full.
 
-Pairs of padding rows (length 0) belong to no block.
+Pairs of padding rows (length 0) belong to no block of the other two. By pair they are computed, out
+of whatever such a row holds, and it is for the sum to leave them out.
 """
 
 from dataclasses import dataclass
@@ -32,7 +35,7 @@ class ExpertPlan:
         tokens: most pairs of one block, the width of the kernels' token tile.
         experts: [B] int32 expert of each block.
         counts: [B] int32 pairs of each block, 0 for a block that does not exist; None when block p
-            is exactly pair p.
+            is exactly pair p (`by_pair`).
         members: [B, tokens] int32 the pairs of each block, the first `counts` valid; None likewise.
     """
 
@@ -49,11 +52,9 @@ class ExpertPlan:
         return cls(tokens, one, torch.empty_like(one), members)
 
     @classmethod
-    def one_row(cls, ids: torch.Tensor, tokens: int) -> "ExpertPlan":
-        """The plan of a single row with ids [1, k]: no launch, the ids are the blocks."""
-        if ids.shape[0] != 1:
-            raise ValueError(f"ids of {ids.shape[0]} rows; only one row needs no plan")
-        return cls(tokens, ids[0])
+    def by_pair(cls, ids: torch.Tensor, tokens: int) -> "ExpertPlan":
+        """The plan of few rows with contiguous ids [M, k]: no launch, the ids are the blocks."""
+        return cls(tokens, ids.view(-1))
 
 
 @triton.jit

@@ -4,7 +4,7 @@
     partial[m] = bf16( sum_j weights[m, j] rows[m k + j] )
 
 in FP32. `weighted_sum` adds the rows that `experts.down` wrote, slot by slot; `down_sum` computes
-those of a single row itself, in the same launch, and adds them pair by pair.
+those of few rows itself, in the same launch, and adds them pair by pair.
 """
 
 import torch
@@ -63,28 +63,29 @@ def down_sum(
     live: int,
     wide: bool,
 ) -> None:
-    """`down` and `weighted_sum` of a single row, each expert's product rounded to BF16 as there.
+    """`down` and `weighted_sum` of few rows, each expert's product rounded to BF16 as there.
 
     Starts early (see `early`), and reads `ids`, `weights` and `lengths` before it waits. So the
     launch before it, `gate_up`, must let it start only after its own wait, or be a normal launch.
 
-    Moves, per expert, `L (live/2 + live/32)` bytes of weights and 2 `live` bytes (times `L / rows`,
-    out of L2) in, and 2 L bytes out.
+    Moves, per pair, `L (live/2 + live/32)` bytes of weights and 2 `live` bytes (times `L / rows`,
+    out of L2) in, and per row 2 L bytes out.
 
     Args:
-        weights: [1, k] FP32, contiguous; like `ids` and `lengths` not written by the launch before
+        weights: [M, k] FP32, contiguous; like `ids` and `lengths` not written by the launch before
             this one, which is `gate_up`.
-        hidden: [k, I] BF16, contiguous, as `gate_up` wrote it with `ExpertPlan.one_row`.
+        hidden: [M k, I] BF16, contiguous, as `gate_up` wrote it with `ExpertPlan.by_pair`.
         w: the experts.
-        ids: [1, k] int32, contiguous.
-        lengths: [1] int32, 0 for padding.
-        partial: [1, L] BF16, contiguous; zero for padding.
+        ids: [M, k] int32, contiguous.
+        lengths: [M] int32 of each row, 0 for padding.
+        partial: [M, L] BF16, contiguous; zero for padding.
         tile: sizes of one program, one slice: `rows` of every expert, `columns` of one product.
         live: columns of an expert that are not padding, a multiple of 32.
         wide: `has_wide_scales(w.w2_scale)`, or True.
     """
-    slots, latent = ids.shape[1], partial.shape[1]
-    _down_sum[(triton.cdiv(latent, tile.rows),)](
+    rows, slots = ids.shape
+    latent = partial.shape[1]
+    _down_sum[(triton.cdiv(latent, tile.rows), rows)](
         hidden,
         w.w2_packed.view(torch.int32),
         w.w2_scale,
@@ -155,11 +156,15 @@ def _down_sum(
     WIDE: tl.constexpr,
     COMPILED: tl.constexpr,
 ):
-    """ROWS columns of the latent; GROUPS is SLOTS padded to a power of two."""
+    """ROWS columns of one row's latent; GROUPS is SLOTS padded to a power of two."""
+    m = tl.program_id(1)  # added to pointers once: inside each address it costs registers
+    ids += m * SLOTS
+    weights += m * SLOTS
+    hidden += m * (SLOTS * WIDTH)
     row = direct_rows(GROUPS * ROWS, GROUPS, 1)
     expert = tl.load(ids + tl.minimum(row // ROWS, SLOTS - 1), cache_modifier=".cg").to(tl.int64)
     row_at = expert * LATENT + tl.minimum(tl.program_id(0) * ROWS + row % ROWS, LATENT - 1)
-    alive = tl.load(lengths, cache_modifier=".cg") > 0
+    alive = tl.load(lengths + m, cache_modifier=".cg") > 0
     group = tl.arange(0, GROUPS)
     weight = tl.load(weights + group, group < SLOTS, 0.0, cache_modifier=".cg")
     x_at = tl.minimum(group, SLOTS - 1) * WIDTH
@@ -183,4 +188,4 @@ def _down_sum(
     total = tl.sum(tl.where((group < SLOTS)[:, None], weight[:, None] * rounded, 0.0), 0)
     column = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     total = tl.where(alive, total, 0.0)
-    tl.store(partial + column, total.to(tl.bfloat16), column < LATENT)
+    tl.store(partial + m * LATENT + column, total.to(tl.bfloat16), column < LATENT)

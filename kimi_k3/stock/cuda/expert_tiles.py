@@ -70,8 +70,9 @@ class Tiles:
         most_rows: the range's upper end.
         tokens: pairs of a block; both kernels and the plan share it.
         gate_up: tiles of `experts.gate_up`.
-        down: tiles of `experts.down`, for one row of `expert_sum.down_sum`.
+        down: tiles of `experts.down`, or, by pair, of `expert_sum.down_sum`.
         most_columns: columns of an expert up to which they are meant; None for any number.
+        by_pair: whether every pair is a block of its own, `ExpertPlan.by_pair`.
     """
 
     most_rows: int
@@ -79,15 +80,17 @@ class Tiles:
     gate_up: tuple[Tile, ...]
     down: tuple[Tile, ...]
     most_columns: int | None = None
+    by_pair: bool = False
 
 
 ONE_ROW_TOKENS = 8
-"""The narrowest MMA's; with one row all of them are that row."""
+"""The narrowest MMA's; by pair all of them are that pair's row."""
 
 ONE_WAVE = Tiles(
     most_rows=1,
     tokens=ONE_ROW_TOKENS,
     most_columns=192,
+    by_pair=True,
     gate_up=(
         Tile(rows=16, columns=512, warps=4, stages=7, slices=4, registers=104),
         Tile(rows=16, columns=512, warps=4, stages=7, slices=4),
@@ -107,6 +110,7 @@ TABLE = (
     Tiles(
         most_rows=1,
         tokens=ONE_ROW_TOKENS,
+        by_pair=True,
         gate_up=(
             Tile(rows=16, columns=512, warps=4, stages=2, slices=4),
             Tile(rows=16, columns=512, warps=4, stages=3, slices=4),
@@ -119,15 +123,17 @@ TABLE = (
     ),
     Tiles(
         most_rows=2,
-        tokens=8,
+        tokens=ONE_ROW_TOKENS,
         most_columns=192,
+        by_pair=True,
         gate_up=(
-            Tile(rows=16, columns=512, warps=4, stages=7, slices=4),
             Tile(rows=16, columns=512, warps=4, stages=2, slices=4),
+            Tile(rows=16, columns=512, warps=4, stages=3, slices=4),
+            Tile(rows=16, columns=512, warps=4, stages=7, slices=4, registers=104),
         ),
         down=(
-            Tile(rows=16, columns=128, warps=1, stages=4, slices=1),
-            Tile(rows=64, columns=256, warps=2, stages=3, slices=1),
+            Tile(rows=16, columns=128, warps=8, stages=4, slices=1),
+            Tile(rows=16, columns=128, warps=16, stages=4, slices=1),
         ),
     ),
     Tiles(

@@ -7,7 +7,7 @@ Spec 2.6 and 1.3, rounding of the stock column of spec 2.8:
     rows[p]    = bf16( W2_e hidden[p] )                                   `down`
 
 for each pair p = row * k + slot with expert e; sums in FP32. `expert_sum` adds the rows up, and has
-another form of `down` for a step of one row.
+another form of `down` for a plan by pair.
 
 | tensor | shape | dtype |
 |---|---|---|
@@ -20,8 +20,8 @@ another form of `down` for a step of one row.
 multiplied. `has_wide_scales` tells once, when weights are loaded, whether they need the slower form
 of decoding.
 
-Rows of padding requests are never read: the plan has no block for them. At TP16 only the `live`
-columns of an expert are computed and read.
+Rows of padding requests are never read where the plan has no block for them. At TP16 only the
+`live` columns of an expert are computed and read.
 """
 
 import torch
@@ -61,8 +61,8 @@ def gate_up(
     """The hidden rows of every pair that the plan holds; other rows are not written.
 
     Moves, per distinct expert, `2 live (L/2 + L/32)` bytes of weights, and per pair 2 L bytes in
-    (times `live / (rows / 2)`, out of L2) and 2 `live` bytes out. With the plan of a single row it
-    starts early: see `early`.
+    (times `live / (rows / 2)`, out of L2) and 2 `live` bytes out. With a plan by pair, each pair
+    counts for an expert, and it starts early: see `early`.
 
     Args:
         z: [M, L] BF16, contiguous.
@@ -76,14 +76,14 @@ def gate_up(
         wide: `has_wide_scales(w.w13_scale)`, or True.
 
     Raises:
-        ValueError: a tile without slices for a single row.
+        ValueError: a tile without slices for a plan by pair.
     """
     pairs, width = hidden.shape
-    one_row = plan.counts is None
-    if one_row and not tile.slices:
-        raise ValueError(f"{tile} stages weights; a single row's product has slices")
-    blocks = len(plan.experts)
-    gate_up_kernel[(triton.cdiv(live, tile.rows // 2), blocks)](
+    by_pair = plan.counts is None
+    if by_pair and not tile.slices:
+        raise ValueError(f"{tile} stages weights; a single pair's product has slices")
+    blocks, rows = len(plan.experts), len(z) if by_pair else 1
+    gate_up_kernel[(triton.cdiv(live, tile.rows // 2), blocks // rows, rows)](
         z,
         _as_words(w.w13_packed),
         w.w13_scale,
@@ -103,12 +103,12 @@ def gate_up(
         STAGES=tile.stages,
         GROUPS=tile.groups,
         SLICES=tile.slices,
-        PLANNED=not one_row,
+        PLANNED=not by_pair,
         WIDE=wide,
         COMPILED=z.is_cuda,
         num_warps=tile.warps,
         maxnreg=tile.registers,
-        launch_pdl=one_row,
+        launch_pdl=by_pair,
     )
 
 
@@ -130,17 +130,17 @@ def down(
     Args:
         hidden: [M k, I] BF16, contiguous; columns from `live` on are not read.
         w: the experts.
-        plan: the one that `gate_up` had, of more than one row.
+        plan: the one that `gate_up` had, not by pair.
         rows: [M k, L] BF16, contiguous.
         tile: sizes of one program.
         live: columns of an expert that are not padding, a multiple of 32.
         wide: `has_wide_scales(w.w2_scale)`, or True.
 
     Raises:
-        ValueError: the plan of a single row, which `expert_sum.down_sum` is for.
+        ValueError: a plan by pair, which `expert_sum.down_sum` is for.
     """
     if plan.counts is None:
-        raise ValueError("a plan of a single row; its products and their sum are one launch")
+        raise ValueError("a plan by pair; its products and their sum are one launch")
     latent = rows.shape[1]
     blocks = len(plan.experts)
     down_kernel[(triton.cdiv(latent, tile.rows), blocks)](

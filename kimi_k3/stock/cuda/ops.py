@@ -176,8 +176,8 @@ class CudaOps:
         c, rows, pairs = self.ctx.config, len(z), ids.numel()
         wide, live = self._wide[id(w.experts)], self._sharding.expert_width
         tiles = tiles_for(rows, live)
-        if rows == 1:
-            plan = expert_plan.ExpertPlan.one_row(ids, tiles.tokens)
+        if tiles.by_pair:
+            plan = expert_plan.ExpertPlan.by_pair(ids, tiles.tokens)
         elif rows <= DECODE_ROWS:
             plan = expert_plan.ExpertPlan.empty(pairs, tiles.tokens, z.device)
             expert_plan.plan_pairs(ids, prepared.row_lengths, 1, plan)
@@ -196,7 +196,7 @@ class CudaOps:
             wide=wide,
         )
         partial, down_tile = torch.empty_like(z), tiles.down[0]
-        if rows == 1:
+        if tiles.by_pair:
             expert_sum.down_sum(
                 weights,
                 hidden,
