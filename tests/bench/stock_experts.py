@@ -134,14 +134,10 @@ class Case:
             wide=False,
         )
 
-    @property
-    def by_pair(self) -> bool:
-        return self.tiles.by_pair
-
     def down(self, i: int, tile: Tile) -> None:
         """What follows `gate_up`: by pair the sum, too."""
         live = self.shape.live
-        if not self.by_pair:
+        if not self.tiles.by_pair:
             down(self.hidden, self.w, self.plans[i], self.rows, tile, live=live, wide=False)
             return
         down_sum(
@@ -164,7 +160,7 @@ class Case:
         self.plan(i)
         self.gate_up(i, self.tiles.gate_up[0])
         self.down(i, self.tiles.down[0])
-        if not self.by_pair:
+        if not self.tiles.by_pair:
             self.total()
 
     def floor_us(self, weight_rows: int, depth: int) -> float:
@@ -182,11 +178,11 @@ class Case:
 
     def check_down(self, tile: Tile) -> None:
         """The first iteration's rows, or their sum, against float64."""
-        out = self.partial if self.by_pair else self.rows
+        out = self.partial if self.tiles.by_pair else self.rows
         out.fill_(torch.nan)
         self.down(0, tile)
         exact, bound = self.down_rows
-        if self.by_pair:
+        if self.tiles.by_pair:
             exact, bound = weighted_rows(self.weights, exact, bound)
         self._require(((out.double() - exact).abs() <= bound).all(), "down", tile)
 
@@ -229,7 +225,7 @@ def measure(tp: int, m: int, w: ExpertWeights) -> tuple[list[Timing], Clocks | N
         case.check_down(tile)
         graph = iterations(partial(case.down, tile=tile))
         add("down", str(tile), second_floor, graph)
-    if not case.by_pair:
+    if not case.tiles.by_pair:
         graph = iterations(lambda _: case.total())
         add("sum", "", 2 * case.rows.numel() / SUSTAINED * 1e6, graph)
     graph = iterations(case.chain)

@@ -12,7 +12,7 @@ import torch
 
 from kimi_k3.stock.cuda.expert_plan import ExpertPlan, plan_pairs
 from kimi_k3.stock.cuda.expert_sum import down_sum, weighted_sum
-from kimi_k3.stock.cuda.expert_tiles import ONE_ROW_TOKENS, tiles_for
+from kimi_k3.stock.cuda.expert_tiles import PAIR_TOKENS, tiles_for
 from kimi_k3.stock.cuda.experts import down, gate_up
 from kimi_k3.stock.cuda.route import route
 from kimi_k3.weights import ExpertWeights
@@ -150,7 +150,7 @@ class Chain:
 
     def experts(self, b: Buffers) -> None:
         """The two launches that start early."""
-        self.gate_up(b.z, ExpertPlan.by_pair(b.ids, ONE_ROW_TOKENS), b.hidden)
+        self.gate_up(b.z, ExpertPlan.by_pair(b.ids, PAIR_TOKENS), b.hidden)
         self.down_sum(b)
 
     def route(

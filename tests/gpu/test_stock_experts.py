@@ -11,7 +11,7 @@ from kimi_k3.stock.cuda.expert_plan import ExpertPlan, plan_pairs, plan_sorted
 from kimi_k3.stock.cuda.expert_sum import down_sum, weighted_sum
 from kimi_k3.stock.cuda.expert_tiles import (
     LEAST_COLUMNS,
-    ONE_ROW_TOKENS,
+    PAIR_TOKENS,
     TABLE,
     Tile,
     Tiles,
@@ -203,7 +203,7 @@ def check_by_pair(
     m, w = len(lengths), random_experts(shape, seed=8)
     z, ids = normal(7, m, shape.latent), routing(kind, m, shape, seed=9)
     share = torch.rand(m, shape.k, device=DEVICE)
-    alive, plan = int32(lengths), ExpertPlan.by_pair(ids, ONE_ROW_TOKENS)
+    alive, plan = int32(lengths), ExpertPlan.by_pair(ids, PAIR_TOKENS)
     hidden, partial = poisoned(m * shape.k, shape.width), poisoned(m, shape.latent)
     live, settings = shape.live, {"beta": 4.0, "linear_beta": 25.0}
 

@@ -201,12 +201,12 @@ def gate_up_kernel(
 
     By pair (not PLANNED) a block is a slot, the second axis of the grid, of a row, the third.
     """
-    one_row: tl.constexpr = not PLANNED
-    if one_row:
+    by_pair: tl.constexpr = not PLANNED
+    if by_pair:
         wait_for_previous(COMPILED)
         let_next_start(COMPILED)
     b = tl.program_id(1)
-    if one_row:
+    if by_pair:
         b += tl.program_id(2) * tl.num_programs(1)
         z += tl.program_id(2) * LATENT
     expert, count, pair = _block(experts, counts, members, b, TOKENS, PLANNED)
@@ -217,7 +217,7 @@ def gate_up_kernel(
         row_at = expert * (2 * WIDTH) + (row // half) * WIDTH + unit
         here = tl.arange(0, TOKENS) < count
         acc = _product(
-            z + (pair * 0 if one_row else pair // k) * LATENT,
+            z + (pair * 0 if by_pair else pair // k) * LATENT,
             here,
             packed + row_at * (LATENT // 8),
             scale + row_at * (LATENT // 32),
@@ -228,13 +228,13 @@ def gate_up_kernel(
             STAGES,
             GROUPS,
             SLICES,
-            one_row,
+            by_pair,
             WIDE,
             COMPILED,
         )
         rounded = acc.to(tl.bfloat16).to(tl.float32)
         unit = tl.program_id(0) * half + tl.arange(0, half)
-        if one_row:
+        if by_pair:
             gate, up = tl.split(rounded.reshape(2, half).permute(1, 0))
             out = _situ(gate, up, BETA, LINEAR_BETA).to(tl.bfloat16)  # [half]
             tl.store(hidden + b * WIDTH + unit, out, unit < LIVE)

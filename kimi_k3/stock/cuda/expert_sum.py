@@ -13,7 +13,7 @@ import triton.language as tl
 
 from kimi_k3.stock.cuda.early import let_next_start
 from kimi_k3.stock.cuda.expert_direct import direct_product, direct_rows
-from kimi_k3.stock.cuda.expert_tiles import ONE_ROW_TOKENS, Tile
+from kimi_k3.stock.cuda.expert_tiles import PAIR_TOKENS, Tile
 from kimi_k3.weights import ExpertWeights
 
 
@@ -99,7 +99,7 @@ def down_sum(
         SLOTS=slots,
         GROUPS=triton.next_power_of_2(slots),
         ROWS=tile.rows,
-        TOKENS=ONE_ROW_TOKENS,
+        TOKENS=PAIR_TOKENS,
         COLUMNS=tile.columns_for(live),
         STAGES=tile.stages,
         WIDE=wide,

@@ -83,12 +83,12 @@ class Tiles:
     by_pair: bool = False
 
 
-ONE_ROW_TOKENS = 8
+PAIR_TOKENS = 8
 """The narrowest MMA's; by pair all of them are that pair's row."""
 
 ONE_WAVE = Tiles(
     most_rows=1,
-    tokens=ONE_ROW_TOKENS,
+    tokens=PAIR_TOKENS,
     most_columns=192,
     by_pair=True,
     gate_up=(
@@ -109,7 +109,7 @@ TABLE = (
     ONE_WAVE,
     Tiles(
         most_rows=1,
-        tokens=ONE_ROW_TOKENS,
+        tokens=PAIR_TOKENS,
         by_pair=True,
         gate_up=(
             Tile(rows=16, columns=512, warps=4, stages=2, slices=4),
@@ -123,7 +123,7 @@ TABLE = (
     ),
     Tiles(
         most_rows=2,
-        tokens=ONE_ROW_TOKENS,
+        tokens=PAIR_TOKENS,
         most_columns=192,
         by_pair=True,
         gate_up=(
