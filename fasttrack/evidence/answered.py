@@ -13,7 +13,6 @@ from fasttrack.evidence.known import Known, known_evidence
 from fasttrack.evidence.owed import Owed
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.subject import unit_of
-from fasttrack.evidence.surroundings import surroundings
 from fasttrack.evidence.trust import Judged
 
 
@@ -46,8 +45,7 @@ def answered(
     nobody = partial(Judged, accepted=False, pools=frozenset(), refusals=())
     evidence = Evidence(judged.get(s.signed) or nobody(s.statement) for s in about)
     for path, mine in owed.items():
-        had = case.once(surroundings).had
-        terms = Terms(case.policy, case.head.valid[path], case.as_of, had)
+        terms = Terms.of(case, path)
         for one in mine:
             try:
                 answer = evidence.answer(one.cell, terms, known.graph(path).unit_inputs)

@@ -12,7 +12,6 @@ from fasttrack.evidence.known import Known
 from fasttrack.evidence.owed import variant_tables
 from fasttrack.evidence.status import MISSING, Answer, Status
 from fasttrack.evidence.subject import unit_of
-from fasttrack.evidence.surroundings import surroundings
 from fasttrack.evidence.trust import Judged
 from fasttrack.manifest.cells import Cell, CellId
 from fasttrack.manifest.points import TooManyPoints, witness_points
@@ -50,9 +49,7 @@ class Asked:
         unit = one.statement.predicate.inputs.unit
         if unit != unit_of(cell):
             return Answer(Status.WRONG_UNIT, f"it binds to {unit}, and the cell to {unit_of(cell)}")
-        case = self._case
-        had = case.once(surroundings).had
-        terms = Terms(case.policy, case.head.valid[path], case.as_of, had)
+        terms = Terms.of(self._case, path)
         try:
             return answer_of(one, cell, terms, self._known.graph(path).unit_inputs(unit))
         except FactUnavailable:

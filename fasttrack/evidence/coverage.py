@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from fasttrack.case import Case
 from fasttrack.evidence.acceptable import (
     device_fault,
     floor_fault,
@@ -33,7 +34,7 @@ from fasttrack.evidence.predicates.sync_audit_v1 import SyncAuditV1
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.status import MISSING, Answer, Status
 from fasttrack.evidence.subject import unit_of
-from fasttrack.evidence.surroundings import Had
+from fasttrack.evidence.surroundings import Had, surroundings
 from fasttrack.evidence.trust import Judged, Reason, shortfall
 from fasttrack.manifest.cells import Cell, CellId
 from fasttrack.manifest.model import Manifest
@@ -66,6 +67,12 @@ class Terms:
     manifest: Manifest
     day: date
     had: Had = lambda _path, _sha256: False
+
+    @classmethod
+    def of(cls, case: Case, path: str) -> "Terms":
+        """Those of a change, for the cells of the manifest at a path after the merge."""
+        had = case.once(surroundings).had
+        return cls(case.policy, case.head.valid[path], case.as_of, had)
 
 
 class Evidence:

@@ -63,9 +63,8 @@ def failure_of(statement: Statement) -> Fault | None:
         return Fault.ADMITTED
     execution = getattr(predicate, "execution", None)
     proofs = execution.problems() if isinstance(execution, Execution) else []
-    if isinstance(predicate, StressV1 | ModelEvalV1 | PerformanceV1):
-        proofs += predicate.forgeable()
-    return Fault.EXECUTION if len(problems) == len(proofs) else Fault.FAILED
+    unproven = [*proofs, *predicate.forgeable()]
+    return Fault.EXECUTION if len(problems) == len(unproven) else Fault.FAILED
 
 
 def said_no(statement: Statement) -> bool:

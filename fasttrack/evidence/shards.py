@@ -9,7 +9,7 @@ unit and kind of evidence, because what a cell costs depends on these most.
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fasttrack.errors import InputError
@@ -68,12 +68,17 @@ def by_machine(
         archs: hardware to its architecture, the plan's.
     """
     named = {hardware_of(cell.cell()) for cell in cells} - {ANYWHERE}
-    idle = (h for h in sorted(named) if not archs.get(h, GPU_ARCH).startswith(GPU_ARCH))
-    anywhere = next(idle, ANYWHERE)
+    anywhere = without_gpu(named, archs) or ANYWHERE
     found: dict[str, list[PlannedCell]] = defaultdict(list)
     for cell in cells:
         found[hardware_of(cell.cell()) or anywhere].append(cell)
     return {name: found[name] for name in sorted(found)}
+
+
+def without_gpu(hardware: Iterable[str], archs: Mapping[str, str]) -> str | None:
+    """The first of some hardware, by its id, that is known to have no GPU."""
+    known = sorted(name for name in hardware if name in archs)
+    return next((name for name in known if not archs[name].startswith(GPU_ARCH)), None)
 
 
 def divided(

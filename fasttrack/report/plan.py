@@ -16,7 +16,7 @@ import yaml
 from fasttrack.errors import InputError
 from fasttrack.evidence.plan import Plan, PlannedCell
 from fasttrack.evidence.planning import Planned
-from fasttrack.evidence.shards import Shard, by_machine, divided
+from fasttrack.evidence.shards import Shard, by_machine, divided, without_gpu
 from fasttrack.evidence.subject import ANYWHERE, hardware_of
 
 PLAN_FILE = "plan.json"
@@ -200,8 +200,7 @@ def _machine(plan: Plan, cells: Sequence[PlannedCell]) -> str:
     (hardware,) = by_machine(cells, plan.archs)
     if hardware != ANYWHERE:
         return hardware
-    known = sorted(plan.archs)
-    return next((name for name in known if not plan.archs[name].startswith("sm_")), known[0])
+    return without_gpu(plan.archs, plan.archs) or min(plan.archs)
 
 
 def _runner(plan: Plan, hardware: str) -> str | list[str]:

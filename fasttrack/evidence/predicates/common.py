@@ -6,7 +6,7 @@ absolute paths, no secrets.
 """
 
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -283,6 +283,10 @@ class Interval(Record):
 class Facts(Record):
     """Head of every predicate."""
 
+    JUDGED_APART: ClassVar[bool] = False
+    """Whether only a run with `isolation: harness` shows something: what `stress-tested` and the
+    tiers above ask for, and no lower one."""
+
     cell: CellFacts
     """What was shown."""
     run: RunFacts
@@ -295,9 +299,7 @@ class Facts(Record):
     """Of which bytes."""
 
     def forgeable(self) -> list[str]:
-        """Why nobody need believe it where the tier wants an isolated judge; empty when it had one.
-
-        What `stress-tested` and the tiers above ask for, and no lower one, must have had one.
-        """
-        isolated = self.run.isolation == "harness"
-        return [] if isolated else ["the measured process could write its own result"]
+        """Why nobody need believe it: it needs a judge apart, and had none; else empty."""
+        if not self.JUDGED_APART or self.run.isolation == "harness":
+            return []
+        return ["the measured process could write its own result"]

@@ -6,7 +6,7 @@ differences come with an interval, because two equal models also differ on a sam
 in another process than the model's, such as a client of an engine's endpoint.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -22,6 +22,8 @@ Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 class ModelEvalV1(Facts):
     """One evaluation task, path against fallback."""
+
+    JUDGED_APART: ClassVar[bool] = True
 
     model: Word
     """Name of the model."""

@@ -6,6 +6,8 @@ claim's conditions; ratios are of medians, above 1 when the path is better. Need
 process than the path's.
 """
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from fasttrack.evidence.predicates.common import Execution, Facts, Spread
@@ -24,6 +26,8 @@ RATIO_SLACK = 1.1
 
 class PerformanceV1(Facts):
     """Both sides of one claim."""
+
+    JUDGED_APART: ClassVar[bool] = True
 
     metric: Metric
     """What was measured; its name tells the unit."""

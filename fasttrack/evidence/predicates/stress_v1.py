@@ -5,7 +5,7 @@ Does not claim: that no order of events could break it; the delays are a sample.
 a process that could forge its own result is no evidence here.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -32,6 +32,8 @@ class Setting(Record):
 
 class StressV1(Facts):
     """Timing stress of one unit at one cell."""
+
+    JUDGED_APART: ClassVar[bool] = True
 
     profile: Literal["smoke", "evidence", "soak"]
     """How long and how wide."""
