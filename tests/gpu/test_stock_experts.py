@@ -7,10 +7,12 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from kimi_k3.stock.cuda.expert_copies import COPIED_BYTES, COPIED_DEPTH, can_copy
 from kimi_k3.stock.cuda.expert_plan import ExpertPlan, plan_pairs, plan_sorted
 from kimi_k3.stock.cuda.expert_sum import down_sum, weighted_sum
 from kimi_k3.stock.cuda.expert_tiles import (
     LEAST_COLUMNS,
+    ONE_WAVE,
     PAIR_TOKENS,
     TABLE,
     Tile,
@@ -176,6 +178,8 @@ def test_direct_products_are_right_for_every_way_to_cut_the_columns(
     check_rows(shape, w, ids, hidden, rows)
 
 
+COPIED = ONE_WAVE.gate_up[0]
+assert COPIED.copies
 BY_PAIR = [
     pytest.param(tiles.most_rows, *tile_pair, id=f"{tiles.most_rows}-{tiles.most_columns}-{index}")
     for tiles in TABLE
@@ -241,6 +245,25 @@ def test_every_candidate_by_pair_computes_the_same_function(
     rows: int, first: Tile, second: Tile, wide: bool
 ) -> None:
     check_by_pair(SHAPES[1] if ON_GPU else HALF, (first, second), [1] * rows, wide=wide)
+
+
+@pytest.mark.skipif(not ON_GPU, reason="the interpreter has no asynchronous copies")
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("latent", [512, 1536, 3584])
+def test_copied_operands_are_right_for_every_number_of_iterations(
+    latent: int, rows: int, wide: bool
+) -> None:
+    shape = Experts(width=64, live=32, latent=latent, experts=16, k=4)
+    check_by_pair(shape, (COPIED, ONE_WAVE.down[0]), [1] * rows, wide=wide)
+
+
+def test_operands_are_copied_only_where_the_buffer_has_their_layout() -> None:
+    bytes_of_a_column = COPIED.rows / 2 + COPIED.rows / 32 + 2
+    assert COPIED_DEPTH * bytes_of_a_column <= COPIED_BYTES
+    assert all(can_copy(16, depth, 512, 4) for depth in (512, 1536, 3584))
+    assert not any(can_copy(16, depth, 512, 4) for depth in (64, 160, 3600, 4096))
+    assert not any(can_copy(*other) for other in ((32, 512, 512, 4), (16, 1024, 1024, 8)))
 
 
 def test_few_rows_are_planned_by_pair_only_where_that_reads_little_twice() -> None:

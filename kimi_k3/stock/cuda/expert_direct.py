@@ -205,8 +205,22 @@ def _add_tiles(
     batch: tl.constexpr = words.shape[2]
     h: tl.constexpr = words.shape[3]
     tiles: tl.constexpr = words.shape[4]
-    x = x.reshape(2, 2, 2, 4, x.shape[2], batch, 2, 2, tiles)  # half, upper, lower, t, .., u, v, C
-    words = words.reshape(4, 2, 2, 8, batch, h, tiles)  # t, u, v, 8, B, R / 8, C
+    x = x.reshape(2, 2, 2, 4, x.shape[2], batch, 2, 2, tiles)
+    words = words.reshape(4, 2, 2, 8, batch, h, tiles)
+    return add_split_tiles(even, odd, words, scale, x, FLAT, WIDE, COMPILED)
+
+
+@triton.jit
+def add_split_tiles(
+    even, odd, words, scale, x, FLAT: tl.constexpr, WIDE: tl.constexpr, COMPILED: tl.constexpr
+):
+    """The same with words [t, u, v, 8, B, R / 8, C] and the activations' axes apart, too.
+
+    Activations [half, upper, lower, t, TOKENS, B, u, v, C]: see `by_nibble`.
+    """
+    batch: tl.constexpr = words.shape[4]
+    h: tl.constexpr = words.shape[5]
+    tiles: tl.constexpr = words.shape[6]
     if FLAT:
         x = x.permute(5, 4, 8, 3, 6, 7, 0, 2, 1)
         words = words.permute(4, 5, 3, 6, 0, 1, 2)

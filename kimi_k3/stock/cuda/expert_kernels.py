@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 
 from kimi_k3.stock.cuda.early import let_next_start, wait_for_previous
+from kimi_k3.stock.cuda.expert_copies import copied_product
 from kimi_k3.stock.cuda.expert_decode import by_nibble, factors, multiply, pairs
 from kimi_k3.stock.cuda.expert_direct import direct_product, direct_rows
 from kimi_k3.stock.cuda.situ import tanh
@@ -194,6 +195,7 @@ def gate_up_kernel(
     GROUPS: tl.constexpr,
     SLICES: tl.constexpr,
     PLANNED: tl.constexpr,
+    COPIES: tl.constexpr,
     WIDE: tl.constexpr,
     COMPILED: tl.constexpr,
 ):
@@ -216,22 +218,38 @@ def gate_up_kernel(
         unit = tl.minimum(tl.program_id(0) * half + row % half, LIVE - 1)
         row_at = expert * (2 * WIDTH) + (row // half) * WIDTH + unit
         here = tl.arange(0, TOKENS) < count
-        acc = _product(
-            z + (pair * 0 if by_pair else pair // k) * LATENT,
-            here,
-            packed + row_at * (LATENT // 8),
-            scale + row_at * (LATENT // 32),
-            LATENT,
-            ROWS,
-            TOKENS,
-            COLUMNS,
-            STAGES,
-            GROUPS,
-            SLICES,
-            by_pair,
-            WIDE,
-            COMPILED,
-        )
+        if COPIES:
+            flat = tl.arange(0, ROWS)
+            flat_unit = tl.minimum(tl.program_id(0) * half + flat % half, LIVE - 1)
+            flat_at = expert * (2 * WIDTH) + (flat // half) * WIDTH + flat_unit
+            acc = copied_product(
+                z,
+                packed + row_at * (LATENT // 8),
+                scale + flat_at * (LATENT // 32),
+                LATENT,
+                ROWS,
+                TOKENS,
+                COLUMNS,
+                SLICES,
+                WIDE,
+            )
+        else:
+            acc = _product(
+                z + (pair * 0 if by_pair else pair // k) * LATENT,
+                here,
+                packed + row_at * (LATENT // 8),
+                scale + row_at * (LATENT // 32),
+                LATENT,
+                ROWS,
+                TOKENS,
+                COLUMNS,
+                STAGES,
+                GROUPS,
+                SLICES,
+                by_pair,
+                WIDE,
+                COMPILED,
+            )
         rounded = acc.to(tl.bfloat16).to(tl.float32)
         unit = tl.program_id(0) * half + tl.arange(0, half)
         if by_pair:

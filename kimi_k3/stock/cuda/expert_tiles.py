@@ -32,6 +32,8 @@ class Tile:
         slices: how many warps share a row's columns, each loading its own weights straight into
             registers; divides `warps`. 0 stages weights through shared memory for all warps.
         registers: most registers of a thread, None for as many as the compiler likes.
+        copies: whether `gate_up` by pair copies its operands into shared memory, a group of copies
+            for each iteration (`expert_copies`), where `can_copy` allows it; as without elsewhere.
     """
 
     rows: int
@@ -40,6 +42,7 @@ class Tile:
     stages: int
     slices: int = 0
     registers: int | None = None
+    copies: bool = False
 
     @property
     def groups(self) -> int:
@@ -92,14 +95,14 @@ ONE_WAVE = Tiles(
     most_columns=192,
     by_pair=True,
     gate_up=(
+        Tile(rows=16, columns=512, warps=4, stages=7, slices=4, registers=64, copies=True),
         Tile(rows=16, columns=512, warps=4, stages=7, slices=4, registers=104),
-        Tile(rows=16, columns=512, warps=4, stages=7, slices=4),
         Tile(rows=16, columns=512, warps=4, stages=3, slices=4),
         Tile(rows=16, columns=1024, warps=8, stages=4, slices=8),
     ),
     down=(
-        Tile(rows=16, columns=128, warps=8, stages=4, slices=1),
         Tile(rows=16, columns=128, warps=16, stages=4, slices=1),
+        Tile(rows=16, columns=128, warps=8, stages=4, slices=1),
     ),
 )
 """One row at TP 16: all programs of `gate_up` fit the device at once, every weight in flight, and

@@ -27,6 +27,7 @@ Rows of padding requests are never read where the plan has no block for them. At
 import torch
 import triton
 
+from kimi_k3.stock.cuda.expert_copies import can_copy
 from kimi_k3.stock.cuda.expert_kernels import down_kernel, gate_up_kernel
 from kimi_k3.stock.cuda.expert_plan import ExpertPlan
 from kimi_k3.stock.cuda.expert_tiles import Tile
@@ -83,6 +84,8 @@ def gate_up(
     if by_pair and not tile.slices:
         raise ValueError(f"{tile} stages weights; a single pair's product has slices")
     blocks, rows = len(plan.experts), len(z) if by_pair else 1
+    latent, columns = z.shape[1], tile.columns_for(z.shape[1])
+    copies = tile.copies and by_pair and can_copy(tile.rows, latent, columns, tile.slices)
     gate_up_kernel[(triton.cdiv(live, tile.rows // 2), blocks // rows, rows)](
         z,
         _as_words(w.w13_packed),
@@ -92,18 +95,19 @@ def gate_up(
         plan.members,
         hidden,
         pairs // len(z),
-        LATENT=z.shape[1],
+        LATENT=latent,
         WIDTH=width,
         LIVE=live,
         BETA=beta,
         LINEAR_BETA=linear_beta or 0.0,
         ROWS=tile.rows,
         TOKENS=plan.tokens,
-        COLUMNS=tile.columns_for(z.shape[1]),
+        COLUMNS=columns,
         STAGES=tile.stages,
         GROUPS=tile.groups,
         SLICES=tile.slices,
         PLANNED=not by_pair,
+        COPIES=copies and z.is_cuda,
         WIDE=wide,
         COMPILED=z.is_cuda,
         num_warps=tile.warps,

@@ -52,6 +52,5 @@ def test_the_experts_reach_what_the_page_says_of_their_floor() -> None:
         for row in record("stock-experts.json")["timings"]
         if row["kernel"] == "chain"
     }
-    below = {case for case, share in chains.items() if share < 0.4}
-    assert below == {(16, 1)}
+    assert min(chains.values()) >= 0.4
     assert all(chains[tp, 64] >= 0.6 for tp in (8, 16))
