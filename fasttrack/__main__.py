@@ -11,7 +11,13 @@ import sys
 
 
 def _leave_out_current_directory() -> None:
-    here = os.path.realpath(".")
+    try:
+        here = os.path.realpath(".")
+    except FileNotFoundError:
+        sys.stderr.write(
+            "fasttrack: saw a current directory that is gone; want one that is there\n"
+        )
+        sys.exit(2)  # bad input, as for everything that the command itself finds
     own = os.path.realpath(os.path.join(__file__, "..", ".."))  # noqa: PTH118
     if not sys.flags.safe_path and os.path.realpath(sys.path[0]) == here != own:
         del sys.path[0]

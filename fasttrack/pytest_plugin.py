@@ -33,7 +33,7 @@ from fasttrack.evidence.observed import (
     installed,
     opened_files,
     python,
-    watch,
+    replaced_files,
 )
 
 CELLS = "fasttrack_cells"
@@ -215,6 +215,7 @@ class Collecting:
             "answer": said.answer,
             "imported": imported,
             "opened": [path for path in opened_files(root) if path not in set(imported)],
+            "replaced": replaced_files(root),
             "python": python(),
             "packages": installed(),
         }
@@ -236,14 +237,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Reads the job, if there is one, and starts to watch which files are opened."""
+    """Reads the job, if there is one."""
     config.addinivalue_line("markers", f"{CELLS}(*cells): cells to try when nobody collects")
     job, job_fd = None, config.getoption("--fasttrack-job")
     if job_fd is not None:
         _end_with_parent()
         with os.fdopen(job_fd, "rb") as pipe:
             job = Job.model_validate_json(pipe.read())
-        watch()
     state = Collecting(job, config.getoption("--fasttrack-report"))
     config.stash[_STATE] = state
     config.pluginmanager.register(state, "fasttrack-collecting")

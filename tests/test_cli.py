@@ -30,6 +30,26 @@ def repo(tmp_path: Path) -> Path:
     return tmp_path / "repo"
 
 
+@pytest.mark.parametrize("program", ["fasttrack", "kimi_k3"])
+def test_a_current_directory_that_is_gone_is_no_fault_of_the_program(
+    tmp_path: Path, program: str
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = 'rmdir "$1" && exec "$2" -m "$3" scope explain'
+    ran = subprocess.run(
+        ["sh", "-c", f'cd "$1" && {script}', "sh", str(gone), sys.executable, program],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert "Traceback" not in ran.stderr
+    if program == "fasttrack":
+        assert "saw a current directory that is gone" in ran.stderr
+
+
 def check(repo: Path, head: str, *more: str) -> int:
     return cli.run(["check", "--repo", str(repo), "--head", head, AS_OF, *more])
 

@@ -2,7 +2,7 @@
 """The record of one change: read-only facts, looked up when asked, cached and bounded."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import Self
@@ -13,7 +13,7 @@ from fasttrack.change.git import Git
 from fasttrack.change.history import History
 from fasttrack.change.judged import Merge, merge
 from fasttrack.change.objects import Objects
-from fasttrack.change.tree import Entry, Side, Tree, changed_paths, path_bytes
+from fasttrack.change.tree import ABSENT, Entry, Side, Tree, changed_paths, path_bytes
 from fasttrack.errors import FactUnavailable
 
 
@@ -130,9 +130,9 @@ class Change:
         """
         return self._history.merge_bases(self.base_tip, self.head) == (self.merge_base,)
 
-    def former(self, path: str) -> Iterator[Side]:
-        """What the target branch had at a path before its tip; see `FormerSides.of`."""
-        return self._former.of(path)
+    def former(self, paths: Iterable[str]) -> Iterator[Mapping[str, Side]]:
+        """What the target branch has and had at some paths together; see `FormerSides.of`."""
+        return self._former.of({path: self.base.get(path) or ABSENT for path in paths})
 
     def entry(self, path: str) -> Entry | None:
         """The entry of a path; None when the change leaves it alone."""

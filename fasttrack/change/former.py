@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a branch had at its paths before its tip, as far back as anybody asks.
+"""What a branch had at some paths together, commit by commit, as far back as anybody asks.
 
 Back along first parents alone: what was merged into the branch never was the branch, so that what a
 change held before its last commit is none of it. No date counts, because whoever makes a commit
-chooses it; the number of commits bounds the way.
+chooses it; the number of commits bounds the way. Where a clone was cut off before that bound, what
+the branch had earlier can not be told.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 
 from fasttrack.change.git import Git
-from fasttrack.change.tree import Side, raw_entries
+from fasttrack.change.tree import Side, path_bytes, raw_entries_of_commits
 from fasttrack.errors import FactUnavailable
 
 COMMITS_LIMIT = 4096
@@ -21,52 +22,110 @@ STEP = 512
 """Commits of one question to git; mostly the first answers it."""
 STEP_BYTES = 16 * 1024 * 1024
 """Bytes of one answer."""
+PATHS_BYTES = 64 * 1024
+"""Bytes of the paths that one question names; systems bound command lines."""
 
-_Sides = Mapping[str, tuple[Side, ...]]
+_Replaced = list[tuple[str, Side]]
+"""Paths that one commit changed, as they were before."""
+
+
+class PastUnavailable(FactUnavailable):
+    """What a branch had earlier can not be told from this clone."""
 
 
 class FormerSides:
-    """The sides of one branch's paths; each commit is compared once."""
+    """The sides of one branch's paths; each path is asked for once."""
 
     def __init__(self, git: Git, tip: str) -> None:
         """Asks nothing yet."""
         self._git = git
         self._tip = tip
-        self._steps: dict[int, _Sides | FactUnavailable] = {}
+        self._asked: dict[int, set[str]] = {}
+        self._replaced: dict[int, list[_Replaced]] = {}
+        self._failed: PastUnavailable | None = None
 
-    def of(self, path: str) -> Iterator[Side]:
-        """What was at a path before the tip's side of it, newest first; absent sides too.
+    def of(self, now: Mapping[str, Side]) -> Iterator[Mapping[str, Side]]:
+        """What was at some paths together, newest first: at the tip, and before each change of one.
+
+        Args:
+            now: what is there at the tip; absent sides too.
 
         Raises:
-            FactUnavailable: commits or trees that are not in this clone, or too many changes.
+            PastUnavailable: commits or trees that are not in this clone, or too many changes.
         """
+        there = dict(now)
+        yield dict(there)
         for start in range(0, len(self._pairs), STEP):
-            yield from self._step(start).get(path, ())
+            for replaced in self._step(start, now):
+                mine = {path: side for path, side in replaced if path in there}
+                if mine:
+                    there |= mine
+                    yield dict(there)
+        if self._cut:
+            saw = f"this clone is cut off at {self._cut[:12]}, and what the branch had before"
+            raise PastUnavailable(f"{saw} can not be told: git fetch --unshallow")
+
+    @cached_property
+    def _commits(self) -> Sequence[str]:
+        options = ("--first-parent", f"--max-count={COMMITS_LIMIT + 1}")
+        out = self._git.run("rev-list", *options, self._tip, "--").out
+        return tuple(out.decode("ascii").split())
 
     @cached_property
     def _pairs(self) -> Sequence[tuple[str, str]]:
         """Commits with their first parents."""
-        options = ("--first-parent", f"--max-count={COMMITS_LIMIT + 1}")
-        commits = self._git.run("rev-list", *options, self._tip, "--").out.decode("ascii").split()
-        return tuple(pairwise(commits))
+        return tuple(pairwise(self._commits))
 
-    def _step(self, start: int) -> _Sides:
-        if start not in self._steps:
-            try:
-                self._steps[start] = self._replaced(self._pairs[start : start + STEP])
-            except FactUnavailable as reason:
-                self._steps[start] = reason
-        found = self._steps[start]
-        if isinstance(found, FactUnavailable):
-            raise found
+    @property
+    def _cut(self) -> str:
+        """The commit at which a shallow clone ends the way too early; empty when none does."""
+        last = self._commits[-1]
+        return last if len(self._pairs) < COMMITS_LIMIT and last in self._git.shallow else ""
+
+    def _step(self, start: int, paths: Collection[str]) -> Sequence[_Replaced]:
+        """What each commit of a step changed, newest first; of all paths asked for so far."""
+        if self._failed:
+            raise self._failed
+        pairs = self._pairs[start : start + STEP]
+        asked = self._asked.setdefault(start, set())
+        found = self._replaced.setdefault(start, [[] for _ in pairs])
+        new = sorted(set(paths) - asked)
+        try:
+            for some in _portions(new):
+                self._ask(pairs, some, found)
+        except FactUnavailable as reason:
+            lacks = "unable to read" in str(reason)
+            fix = "; git fetch --refetch --no-filter brings what is not here" if lacks else ""
+            self._failed = PastUnavailable(f"{reason}{fix}")
+            raise self._failed from reason
+        asked.update(new)
         return found
 
-    def _replaced(self, pairs: Sequence[tuple[str, str]]) -> _Sides:
-        """What each of some commits changed, as it was before."""
-        options = ("--stdin", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--no-commit-id")
+    def _ask(
+        self, pairs: Sequence[tuple[str, str]], paths: Sequence[str], found: Sequence[_Replaced]
+    ) -> None:
+        """Adds what some commits changed of some paths, as it was before."""
+        options = ("--stdin", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
         asked = "".join(f"{commit} {parent}\n" for commit, parent in pairs).encode("ascii")
-        raw = self._git.run("diff-tree", *options, stdin=asked, limit=STEP_BYTES).out
-        found: dict[str, dict[Side, None]] = {}
-        for entry in raw_entries(raw):
-            found.setdefault(entry.path, {})[entry.old] = None
-        return {path: tuple(sides) for path, sides in found.items()}
+        named = (f":(literal){path}" for path in paths)
+        raw = self._git.run("diff-tree", *options, "--", *named, stdin=asked, limit=STEP_BYTES).out
+        place = {commit: number for number, (commit, _) in enumerate(pairs)}
+        wanted = frozenset(paths)
+        for commit, entry in raw_entries_of_commits(raw):
+            if entry.path in wanted:  # a folder of that name has others below it
+                found[place[commit]].append((entry.path, entry.old))
+
+
+def _portions(paths: Iterable[str]) -> Iterator[Sequence[str]]:
+    """The paths, in portions of at most `PATHS_BYTES`, or of one path."""
+    some: list[str] = []
+    size = 0
+    for path in paths:
+        length = len(path_bytes(path))
+        if some and size + length > PATHS_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(path)
+        size += length
+    if some:
+        yield some

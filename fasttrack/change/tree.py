@@ -198,6 +198,17 @@ def raw_entries(raw: bytes) -> Iterator[Entry]:
     return (_entry(header, path) for header, path in _pairs(fields))
 
 
+def raw_entries_of_commits(raw: bytes) -> Iterator[tuple[str, Entry]]:
+    """The same of `git diff-tree --stdin`, where each commit's id stands before its entries."""
+    fields = iter(raw.decode("utf-8", "surrogateescape").split("\0")[:-1])
+    commit = ""
+    for field in fields:
+        if field.startswith(":"):
+            yield commit, _entry(field, next(fields))
+        else:
+            commit = field
+
+
 def path_bytes(path: str) -> bytes:
     """A path as git stores it; the order of all listings."""
     return path.encode("utf-8", "surrogateescape")

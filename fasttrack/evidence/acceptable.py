@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from fasttrack.evidence import claims
 from fasttrack.evidence.failures import one_sided, unsure
 from fasttrack.evidence.floors import floors_in_force
+from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.machine import GPU_ARCH
 from fasttrack.evidence.predicates.common import Machine
 from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
@@ -106,6 +107,18 @@ def named_test_fault(statement: Statement, cell: Cell, manifest: Manifest) -> st
         mine = any(matches(pattern, file) for pattern in patterns)
         if mine and not any(_is_of(passed, test) for passed in predicate.results.passed):
             return f"{test}, which the manifest wants passed, is not among the tests that did"
+    return ""
+
+
+def silent_file_fault(statement: Statement, inputs: UnitInputs) -> str:
+    """Which test file that runs, and surely has a test, has none among the tests that passed."""
+    predicate = statement.predicate
+    if not isinstance(predicate, KernelTestV1 | RefusalV1):
+        return ""
+    for file in inputs.runs:
+        spoke = any(passed.startswith(f"{file}::") for passed in predicate.results.passed)
+        if not spoke and inputs.has_tests(file):
+            return f"no test of {file} is among the tests that passed"
     return ""
 
 

@@ -43,7 +43,7 @@ def effective_at_head(
         day: the UTC day to judge at.
 
     Raises:
-        InputError: the files of HEAD can not be listed.
+        InputError: the files of HEAD can not be listed, or its history is not all here.
     """
     claiming = [m for m in manifests if any(r.tier is not Tier.DECLARED for r in m.scope)]
     try:

@@ -45,6 +45,20 @@ EXPECTED_CODES = (0, 5)
 CAN_NOT_START = 4
 """Exit code of pytest when it can not start, such as when a `conftest.py` can not be imported."""
 _SET_CHILD_SUBREAPER = 36
+_START = Path(__file__).with_name("child_start.py")
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What of a tree a child runs.
+
+    Attributes:
+        tests: test files, relative to the tree.
+        own: folders and files whose packages and modules are the tree's, whatever is installed.
+    """
+
+    tests: Sequence[str]
+    own: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -65,13 +79,13 @@ class Outcome:
 
 
 def measure(
-    root: Path, tests: Sequence[str], job: Job, bytecode: Path, *, walled: bool, timeout_s: float
+    root: Path, runs: Runs, job: Job, bytecode: Path, *, walled: bool, timeout_s: float
 ) -> Outcome:
     """Runs the tests of one cell in a child of their own.
 
     Args:
         root: the source tree; the child's working directory.
-        tests: test files, relative to it.
+        runs: what of it is run.
         job: cell and seeds.
         bytecode: where Python keeps what it compiles. Whoever writes there decides what later
             children run: one folder is for children of one unit, and empty before the first.
@@ -92,7 +106,7 @@ def measure(
     ):
         environment = _environment(Path(home), bytecode)
         writable = (Path(home), bytecode) if walled else ()
-        child, report_end = _start(root, tests, job, environment, output, writable=writable)
+        child, report_end = _start(root, runs, job, environment, output, writable=writable)
         reader = _Reader(report_end)
         reader.start()
         try:
@@ -110,7 +124,7 @@ def measure(
 
 def _start(
     root: Path,
-    tests: Sequence[str],
+    runs: Runs,
     job: Job,
     environment: Mapping[str, str],
     output: IO[bytes],
@@ -123,16 +137,20 @@ def _start(
     """
     job_out, job_in = os.pipe()
     report_out, report_in = os.pipe()
+    # Where Python itself would look first, the first moments would go unseen.
+    search_path = environment.get("PYTHONPATH", "")
+    started = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
     command = [
-        *(sys.executable, "-m", "pytest", "-q", "-rN"),
+        *(sys.executable, "-P", "-S", str(_START), str(root.resolve()), search_path, *runs.own),
+        *("--", "-q", "-rN", "--import-mode=append"),
         *("-p", "fasttrack.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:xdist"),
         *("-c", os.devnull, f"--rootdir={root.resolve()}", f"--confcutdir={root.resolve()}"),
-        *(f"--fasttrack-job={job_out}", f"--fasttrack-report={report_in}", "--", *tests),
+        *(f"--fasttrack-job={job_out}", f"--fasttrack-report={report_in}", "--", *runs.tests),
     ]
     child = subprocess.Popen(
         behind_wall(command, writable) if writable else command,
         cwd=root,
-        env=environment,
+        env=started,
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.STDOUT,

@@ -78,6 +78,8 @@ class ChildReport(Record):
     """Repository files that were imported."""
     opened: tuple[FilePath, ...] = Field(max_length=MAX_OPENED)
     """Other repository files that were opened for reading."""
+    replaced: tuple[FilePath, ...] = Field(max_length=MAX_OPENED)
+    """Repository files of modules in whose place other bytes were imported from elsewhere."""
     python: Word
     """Version of the interpreter."""
     packages: dict[Word, Word] = Field(max_length=4096)

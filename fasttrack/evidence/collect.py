@@ -20,15 +20,17 @@ from tempfile import TemporaryDirectory
 
 from fasttrack.errors import InputError
 from fasttrack.evidence.bundle import cells_done, statements
-from fasttrack.evidence.child import measure
+from fasttrack.evidence.child import Runs, measure
 from fasttrack.evidence.child_report import Job
 from fasttrack.evidence.guard import Guard
+from fasttrack.evidence.in_tree import compare
 from fasttrack.evidence.machine import measured_machine
-from fasttrack.evidence.plan import Plan, PlannedCell, compare
+from fasttrack.evidence.plan import Plan, PlannedCell
 from fasttrack.evidence.predicates.common import RunFacts
 from fasttrack.evidence.shards import Shard
 from fasttrack.evidence.shown import MEASURED_BY_TESTS, facts_of, statement_of
 from fasttrack.evidence.subject import ANYWHERE, hardware_of
+from fasttrack.evidence.used import own_places
 from fasttrack.evidence.wall import stands_around
 
 
@@ -167,7 +169,7 @@ class Collector:
         started = _now()
         outcome = measure(
             self._settings.root,
-            cell.tests,
+            Runs(cell.tests, own_places(self._plan.unit(cell.unit))),
             job,
             bytecode,
             walled=self._walled,
@@ -187,7 +189,9 @@ class Collector:
             finished=max(started, _now()),  # a clock may be set back
             isolation="process",
         )
-        statement = statement_of(self._plan, cell, outcome, run, self._machine)
+        statement = statement_of(
+            self._plan, cell, outcome, run, self._machine, root=self._settings.root
+        )
         self._bundle.append(statement)
         return tuple(statement.problems()), outcome.log
 

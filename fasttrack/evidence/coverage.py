@@ -11,19 +11,21 @@ A changed boundary is told by no commit's date, which its author chooses, but me
 on which the run ended: under `trust.boundary: grace` evidence of the last `GRACE_DAYS` days stays
 covered when the target branch moved on just outside the roots, older evidence does not. What it was
 measured with must be what that branch had, or what the change brings
-(`fasttrack.evidence.surroundings`); else it is stale, wherever the statement lies.
+(`fasttrack.evidence.surroundings`); else it is stale, wherever the statement lies. Configuration
+that a run read must have been there in the same way, and counts for nothing beyond that.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 
-from fasttrack.case import Case
+from fasttrack.case import Case, lies_in
 from fasttrack.evidence.acceptable import (
     device_fault,
     floor_fault,
     named_test_fault,
+    silent_file_fault,
     toolchain_fault,
 )
 from fasttrack.evidence.inputs import UnitInputs
@@ -34,7 +36,7 @@ from fasttrack.evidence.predicates.sync_audit_v1 import SyncAuditV1
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.status import MISSING, Answer, Status
 from fasttrack.evidence.subject import unit_of
-from fasttrack.evidence.surroundings import Had, surroundings
+from fasttrack.evidence.surroundings import Around, Nowhere, surroundings
 from fasttrack.evidence.trust import Judged, Reason, shortfall
 from fasttrack.manifest.cells import Cell, CellId
 from fasttrack.manifest.model import Manifest
@@ -59,20 +61,19 @@ class Terms:
         policy: the policy in force.
         manifest: the one whose cells they speak of.
         day: the UTC day to judge at.
-        had: whether files just outside the roots were ever as they were measured. By default
-            nothing was, which is right for whoever asks only for what is covered without grace.
+        around: what files that no digest holds are, and ever were. By default there are none,
+            which is right for whoever asks only for what is covered without grace.
     """
 
     policy: Policy
     manifest: Manifest
     day: date
-    had: Had = lambda _path, _sha256: False
+    around: Around = field(default_factory=Nowhere)
 
     @classmethod
     def of(cls, case: Case, path: str) -> "Terms":
         """Those of a change, for the cells of the manifest at a path after the merge."""
-        had = case.once(surroundings).had
-        return cls(case.policy, case.head.valid[path], case.as_of, had)
+        return cls(case.policy, case.head.valid[path], case.as_of, case.once(surroundings))
 
 
 class Evidence:
@@ -93,7 +94,7 @@ class Evidence:
             inputs_of: asked only when a statement speaks of the cell's unit.
 
         Raises:
-            FactUnavailable: whatever `inputs_of` or `terms.had` raises.
+            FactUnavailable: whatever `inputs_of` or `terms.around` raises.
         """
         about = self._by_cell.get(cell.id, [])
         known = [one for one in about if one.statement.predicate.inputs.unit == unit_of(cell)]
@@ -158,7 +159,7 @@ def answer_of(one: Judged, cell: Cell, terms: Terms, inputs: UnitInputs) -> Answ
         inputs: the unit's, as they are now.
 
     Raises:
-        FactUnavailable: whatever `terms.had` raises.
+        FactUnavailable: whatever `terms.around` raises.
     """
     statement = one.statement
     policy, facts = terms.policy, statement.predicate.inputs
@@ -173,6 +174,7 @@ def answer_of(one: Judged, cell: Cell, terms: Terms, inputs: UnitInputs) -> Answ
         return fault
     for status, text in (
         (Status.SKIPPED, named_test_fault(statement, cell, terms.manifest)),
+        (Status.SKIPPED, silent_file_fault(statement, inputs)),
         (Status.WRONG_DEVICE, device_fault(statement.predicate.machine, cell, policy.hardware)),
         (Status.WRONG_TOOLCHAIN, toolchain_fault(statement, cell, policy, terms.manifest)),
         (Status.BELOW_FLOOR, floor_fault(statement, cell, policy, terms.manifest)),
@@ -225,24 +227,36 @@ def _shown(statement: Statement, day: date) -> Answer | None:
 
 
 def _boundary(statement: Statement, inputs: UnitInputs, terms: Terms) -> Answer:
-    then = {file.path: file.sha256 for file in statement.predicate.inputs.boundary}
+    then: dict[str, str | None] = {f.path: f.sha256 for f in statement.predicate.inputs.boundary}
     now = {file.path: file.sha256 for file in inputs.boundary}
-    moved = sorted(p for p in then.keys() | now.keys() if then.get(p) != now.get(p))
-    if not moved:
+    then |= dict.fromkeys(now.keys() - then.keys())
+    other = sorted(p for p in then if then[p] != (now.get(p) or terms.around.now(p)))
+    if not other:
         return Answer(Status.COVERED, f"shown by {_run(statement)}", covers=True)
+    moved = [path for path in other if not lies_in(inputs.unbound, path)]
     age = (terms.day - statement.predicate.run.finished.date()).days
     grace = terms.policy.trust.boundary == "grace" and age <= GRACE_DAYS
     # Asked only where it decides: it may take a walk through the branch's history.
-    if grace and (foreign := [p for p in moved if not terms.had(p, then.get(p))]):
-        when = f"{_several(foreign)} was in {_run(statement)}"
+    if (grace or not moved) and (foreign := terms.around.foreign(then, _bound(inputs))):
+        when = f"{_several(foreign, inputs)} was in {_run(statement)}"
         return Answer(Status.STALE, f"{when} what neither the target branch nor the change has had")
-    text = f"{_several(moved)} changed since {_run(statement)}"
+    if not moved:
+        return Answer(Status.COVERED, f"shown by {_run(statement)}", covers=True)
+    text = f"{_several(moved, inputs)} changed since {_run(statement)}"
     return Answer(Status.BOUNDARY_CHANGED, text, covers=grace)
 
 
-def _several(paths: Sequence[str]) -> str:
+def _bound(inputs: UnitInputs) -> Iterator[str]:
+    return (file.path for file in (*inputs.files, *inputs.tests))
+
+
+def _several(paths: Sequence[str], inputs: UnitInputs) -> str:
+    """Some paths, those first that the unit imports directly."""
+    near = {file.path for file in inputs.boundary}
+    first = next((path for path in paths if path in near), paths[0])
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    return f"{paths[0]}{more}, just outside the roots,"
+    where = "just outside the roots" if first in near else "in no digest"
+    return f"{first}{more}, {where},"
 
 
 def _run(statement: Statement) -> str:

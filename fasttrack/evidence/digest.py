@@ -42,12 +42,16 @@ def files_digest(files: Iterable[InputFile]) -> str:
     Raises:
         FactUnavailable: one of them is a link.
     """
-    digest = hashlib.sha256()
+    return hashlib.sha256(records(files)).hexdigest()
+
+
+def records(files: Iterable[InputFile]) -> bytes:
+    """What `files/v1` is the digest of; raises as `files_digest` does."""
+    found = bytearray()
     for file in sorted(files, key=lambda file: path_bytes(file.path)):
         require_regular(file.path, file.mode)
-        digest.update(f"{file.mode} {file.sha256} ".encode("ascii"))
-        digest.update(path_bytes(file.path) + b"\0")
-    return digest.hexdigest()
+        found += f"{file.mode} {file.sha256} ".encode("ascii") + path_bytes(file.path) + b"\0"
+    return bytes(found)
 
 
 def require_regular(path: str, mode: str) -> None:

@@ -12,6 +12,7 @@ from datetime import date
 
 from fasttrack.case import Config
 from fasttrack.change.change import Change
+from fasttrack.change.former import PastUnavailable
 from fasttrack.errors import FactUnavailable
 from fasttrack.evidence.coverage import Terms
 from fasttrack.evidence.gathered import gather, judged_evidence
@@ -41,7 +42,8 @@ def effective_tiers(
         day: the UTC day to judge at.
 
     Raises:
-        FactUnavailable: the revision's files can not be listed.
+        FactUnavailable: the revision's files can not be listed, or this clone lacks the history
+            that a statement is judged by.
     """
     claimed = max((region.tier for region in manifest.scope), key=lambda tier: tier.rank)
     trees = () if claimed is Tier.DECLARED else (revision.base,)
@@ -49,7 +51,7 @@ def effective_tiers(
     if not stored:
         return {region.id: Tier.DECLARED for region in manifest.scope}
     kinds = config.policy.tiers.get(claimed, ())
-    terms = Terms(config.policy, manifest, day, Surroundings(revision).had)
+    terms = Terms(config.policy, manifest, day, Surroundings(revision, revision.base))
     lacking = set(_lacking(revision, terms, config, stored, kinds))
     return {r.id: _highest(r, config.policy, lacking) for r in manifest.scope}
 
@@ -72,6 +74,8 @@ def _lacking(
     for cell in cells:
         try:
             covered = evidence.answer(cell, terms, graph.unit_inputs).covers
+        except PastUnavailable:  # a lower tier would be said by the clone, not by the evidence
+            raise
         except FactUnavailable:
             covered = False
         if not covered:

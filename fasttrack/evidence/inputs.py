@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a unit's evidence depends on, by digest; `fasttrack.evidence.unit_paths` finds the files.
 
-Manifest and evidence are in no digest, so that raising a tier does not void the evidence that
-earned it. Everything comes from git objects of one tree, never from a working tree.
+Of the manifest only what decides what runs is in a digest (`fasttrack.evidence.shape`), so that
+raising a tier does not void the evidence that earned it. Everything comes from git objects of one
+tree, never from a working tree.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from fasttrack.case import Config
@@ -16,6 +17,7 @@ from fasttrack.change.tree import Tree, path_bytes
 from fasttrack.config import needed
 from fasttrack.errors import FactUnavailable, InputError
 from fasttrack.evidence.digest import InputFile, files_digest
+from fasttrack.evidence.shape import judging_digest
 from fasttrack.evidence.unit_paths import PathGraph
 from fasttrack.manifest.model import Manifest
 
@@ -32,12 +34,20 @@ class UnitInputs:
         files: what its evidence is about.
         tests: what judges it.
         boundary: what its files and its tests import directly from elsewhere.
+        roots: the manifest's roots.
+        runs: the test files that run, among `tests`.
+        unbound: files and folders (ending in `/`) that may be read although no digest has them.
+        has_tests: whether pytest surely finds a test in one of `runs`.
     """
 
     unit: str
     files: tuple[InputFile, ...]
     tests: tuple[InputFile, ...]
     boundary: tuple[InputFile, ...]
+    roots: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    unbound: tuple[str, ...] = ()
+    has_tests: Callable[[str], bool] = field(default=lambda _: False, compare=False)
 
     @cached_property
     def digest(self) -> str:
@@ -46,8 +56,8 @@ class UnitInputs:
 
     @cached_property
     def tests_digest(self) -> str:
-        """`files/v1` of `tests`."""
-        return files_digest(self.tests)
+        """`judging/v1` of `tests`, `roots` and `runs`."""
+        return judging_digest(self.tests, self.roots, self.runs)
 
 
 class InputGraph:
@@ -86,6 +96,10 @@ class InputGraph:
                 self._hashed(found.files),
                 self._hashed(found.tests),
                 self._hashed(found.boundary),
+                self.paths.root_words,
+                found.runs,
+                self.paths.unbound,
+                self.paths.has_tests,
             )
         return self._found_inputs[unit]
 

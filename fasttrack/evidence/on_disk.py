@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from io import BufferedReader
 from pathlib import Path
 
+from fasttrack.errors import InputError
 from fasttrack.evidence.named import folders_above
 
 
@@ -34,6 +35,20 @@ def difference(root: Path, path: str, mode: str | None, sha256: str) -> str:
         return error.strerror or "unreadable"
     with open(handle, "rb") as file:  # noqa: PTH123  (pathlib opens no handles)
         return _content_difference(file, mode, sha256)
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """A regular file to read, which may be behind a link; never waits for the other end of a pipe.
+
+    Raises:
+        OSError: there is none, or it can not be opened.
+        InputError: it is something else than a file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InputError.one(str(path), "no plain file", "a file that can be read to its end")
+    return open(descriptor, "rb")  # noqa: PTH123  (pathlib opens no descriptors)
 
 
 def _link(root: Path, path: str) -> str:

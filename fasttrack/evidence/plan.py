@@ -8,7 +8,6 @@ the machine that made it.
 """
 
 import json
-import shlex
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -18,9 +17,9 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import Field, model_validator
 
 from fasttrack.change.tree import path_bytes
-from fasttrack.errors import InputError, Problem
+from fasttrack.errors import InputError
 from fasttrack.evidence.digest import InputFile, files_digest
-from fasttrack.evidence.on_disk import conftests, difference
+from fasttrack.evidence.on_disk import open_regular
 from fasttrack.evidence.partial import write_whole
 from fasttrack.evidence.predicates.common import (
     BoundaryFile,
@@ -31,6 +30,7 @@ from fasttrack.evidence.predicates.common import (
     Seed,
     Sha256,
 )
+from fasttrack.evidence.shape import judging_digest, runs_of
 from fasttrack.evidence.statement import read_json, validated
 from fasttrack.evidence.subject import unit_of
 from fasttrack.manifest.fields import Count, FilePath, FirstFormat, Glob, Identifier
@@ -41,6 +41,8 @@ MAX_BYTES = 16 << 20
 """Of a plan's text: tens of thousands of cells."""
 MAX_SEEDS = 1024
 """Seeds of one cell, as statements hold them."""
+LOADED = (".py", ".pyc", ".pyd", ".pyw", ".so")
+"""Ends of the names of files that Python imports, on any system."""
 SEEDED = frozenset({Kind.KERNEL_TEST, Kind.STRESS})
 """Kinds whose statements name the seeds that they ran with."""
 
@@ -96,7 +98,7 @@ class PlannedUnit(Record):
     digest: Sha256
     """`files/v1` of `files`."""
     tests_digest: Sha256
-    """`files/v1` of `tests`."""
+    """`judging/v1` of `tests`, of the plan's roots and of the test files that run."""
     files: Files
     """Its files, in byte order of their paths."""
     tests: Files
@@ -143,6 +145,9 @@ class Plan(Record):
     """The manifest's roots: every file of them that is used must be listed."""
     unbound: tuple[RepositoryPath, ...] = Field(max_length=64)
     """Files, and directories (ending in `/`), that may be read although no digest has them."""
+    beside: tuple[FilePath, ...] = Field(max_length=300_000)
+    """Files of the commit outside the roots that Python could import, and those of `unbound`: a
+    statement says of which bytes those were that its run used."""
     units: tuple[PlannedUnit, ...] = Field(max_length=256)
     """The units that occur in cells."""
     cells: tuple[PlannedCell, ...] = Field(max_length=65536)
@@ -176,7 +181,7 @@ def read_plan(path: Path) -> Plan:
         InputError: it can not be read, is too large, no plan, or contradicts itself.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise InputError.one(str(path), error.strerror or "unreadable", "a plan") from error
@@ -211,39 +216,8 @@ def write_plan(plan: Plan, path: Path) -> None:
         raise InputError.one(str(path), saw, "a file that can be written") from error
 
 
-def compare(plan: Plan, root: Path) -> list[Problem]:
-    """Which listed files are not on disk as the plan has them; empty when all are.
-
-    A `conftest.py` above a test takes part in it unasked, so that one which is not listed must not
-    be there. Nothing is told about other files that are not listed: what was loaded or opened
-    beside them is for the collector to see.
-
-    Args:
-        plan: lists the files.
-        root: the directory that its paths are relative to.
-    """
-    wanted: dict[str, tuple[str | None, str]] = {}
-    for unit in plan.units:
-        wanted |= {file.path: (None, file.sha256) for file in unit.boundary}
-    for file in _all_files(plan):
-        wanted[file.path] = (file.mode, file.sha256)
-    found = ((path, difference(root, path, *wanted[path])) for path in sorted(wanted))
-    at = plan.commit[:12]
-    problems = [Problem(p, saw, f"the file of commit {at}", _fix(p, at)) for p, saw in found if saw]
-    for path in conftests(root, {path for cell in plan.cells for path in cell.tests}):
-        if path not in wanted:
-            want = f"none, as in commit {at}: it takes part in the tests below it"
-            problems.append(Problem(path, "a file that the plan does not have", want))
-    return problems
-
-
-def _fix(path: str, commit: str) -> str:
-    """How a file gets there; a checkout of the commit alone leaves what was edited."""
-    command = f"git checkout {commit} -- {shlex.quote(path)}"
-    return f"{command}, without filters that change line ends"
-
-
-def _all_files(plan: Plan) -> list[PlannedFile]:
+def all_files(plan: Plan) -> list[PlannedFile]:
+    """The files to which digests bind, of all units."""
     return [file for unit in plan.units for file in (*unit.files, *unit.tests)]
 
 
@@ -259,16 +233,26 @@ def _unit_problems(plan: Plan) -> Iterator[str]:
     if unused := sorted(set(names) - {cell.unit for cell in plan.cells}):
         yield f"no cell of the unit {unused[0]}"
     for unit in plan.units:
-        for digest, files in ((unit.digest, unit.files), (unit.tests_digest, unit.tests)):
+        for files in (unit.files, unit.tests):
             paths = [path_bytes(file.path) for file in files]
             if paths != sorted(set(paths)):
                 yield f"files of the unit {unit.unit} out of order or twice"
-            if files_digest(InputFile(f.path, f.mode, f.sha256, "") for f in files) != digest:
-                yield f"a digest of the unit {unit.unit} that is not its files'"
+        if _digests(plan, unit) != (unit.digest, unit.tests_digest):
+            yield f"a digest of the unit {unit.unit} that is not its files'"
     known: dict[str, PlannedFile] = {}
-    for file in _all_files(plan):
+    for file in all_files(plan):
         if known.setdefault(file.path, file) != file:
             yield f"{file.path} with two contents"
+
+
+def _digests(plan: Plan, unit: PlannedUnit) -> tuple[str, str]:
+    """Those of the files and of the tests that the plan lists."""
+    files, tests = (
+        [InputFile(file.path, file.mode, file.sha256, "") for file in listed]
+        for listed in (unit.files, unit.tests)
+    )
+    runs = runs_of([file.path for file in tests], unit.patterns)
+    return files_digest(files), judging_digest(tests, plan.roots, runs)
 
 
 def _cell_problems(plan: Plan) -> Iterator[str]:

@@ -66,7 +66,7 @@ class Planner:
         self._config = config
         self._floors = floors_in_force(config.policy, self.manifest)
         self._graph = InputGraph(revision, revision.base, self.manifest, config)
-        self._derived = derived(revision.base, self.manifest, config, self._graph)
+        self._derived = derived(revision.base, self.manifest, self._graph)
         self._tables = {path: self._table(path) for path in _table_paths(self.manifest)}
 
     def owed(self, choice: Choice) -> tuple[Cell, ...]:
@@ -141,7 +141,7 @@ class Planner:
                 continue
             if not found[unit].files:
                 problems.append(Problem(where, "no files", "at least one file"))
-            if not self._derived.tests_of(found[unit]):
+            if not found[unit].runs:
                 fix = "add a test, or correct its `tests` patterns"
                 problems.append(Problem(where, "no tests", "tests that measure it", fix))
         if problems:
@@ -162,7 +162,7 @@ class Planner:
     def _cells(
         self, cells: Sequence[Cell], inputs: Mapping[str, UnitInputs]
     ) -> list[dict[str, Any]]:
-        tests = {unit: list(self._derived.tests_of(found)) for unit, found in inputs.items()}
+        tests = {unit: list(found.runs) for unit, found in inputs.items()}
         # More than a plan can hold: its own model says so, without drawing them.
         seeds = min(self._floors.kernel_seeds, MAX_SEEDS)
         return [
@@ -196,6 +196,7 @@ class Planner:
             "packages": sorted({name.lower() for name in named} - {"cuda", "driver"}),
             "roots": list(self._derived.roots),
             "unbound": list(self._derived.unbound),
+            "beside": list(self._derived.beside),
         }
 
     def _too_large(self, cells: Sequence[Cell], saw: str) -> InputError:

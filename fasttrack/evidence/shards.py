@@ -67,18 +67,39 @@ def by_machine(
         cells: in the order of the plan.
         archs: hardware to its architecture, the plan's.
     """
-    named = {hardware_of(cell.cell()) for cell in cells} - {ANYWHERE}
-    anywhere = without_gpu(named, archs) or ANYWHERE
+    anywhere = without_gpu(_named(cells), archs) or ANYWHERE
     found: dict[str, list[PlannedCell]] = defaultdict(list)
     for cell in cells:
         found[hardware_of(cell.cell()) or anywhere].append(cell)
     return {name: found[name] for name in sorted(found)}
 
 
+def machine_of(
+    shard: Sequence[PlannedCell], cells: Sequence[PlannedCell], archs: Mapping[str, str]
+) -> str:
+    """The hardware that measures a shard of one kind of machine.
+
+    What any machine can show goes to one of the plan, and only where that needs none goes to
+    another that the policy has: if possible one without a GPU.
+
+    Args:
+        shard: its cells, at least one.
+        cells: all cells of the plan.
+        archs: as for `by_machine`.
+    """
+    if named := _named(shard):
+        return min(named)
+    return without_gpu(_named(cells), archs) or without_gpu(archs, archs) or min(archs)
+
+
 def without_gpu(hardware: Iterable[str], archs: Mapping[str, str]) -> str | None:
     """The first of some hardware, by its id, that is known to have no GPU."""
     known = sorted(name for name in hardware if name in archs)
     return next((name for name in known if not archs[name].startswith(GPU_ARCH)), None)
+
+
+def _named(cells: Iterable[PlannedCell]) -> frozenset[str]:
+    return frozenset(hardware_of(cell.cell()) for cell in cells) - {ANYWHERE}
 
 
 def divided(

@@ -6,9 +6,9 @@ A child without a report has failed, and the statement says why.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
-from fasttrack.case import lies_in
 from fasttrack.evidence.child import Outcome
 from fasttrack.evidence.child_report import ChildReport
 from fasttrack.evidence.plan import SEEDED, Plan, PlannedCell, PlannedUnit
@@ -26,6 +26,7 @@ from fasttrack.evidence.predicates.common import (
 from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
 from fasttrack.evidence.predicates.refusal_v1 import RefusalV1
 from fasttrack.evidence.statement import MAX_BYTES, Statement
+from fasttrack.evidence.used import replaced, used_files
 from fasttrack.vocabulary import Kind
 
 MEASURED_BY_TESTS = frozenset({Kind.KERNEL_TEST, Kind.REFUSAL})
@@ -37,7 +38,7 @@ MAX_UNDECLARED = 4096
 
 
 def statement_of(
-    plan: Plan, cell: PlannedCell, outcome: Outcome, run: RunFacts, machine: Machine
+    plan: Plan, cell: PlannedCell, outcome: Outcome, run: RunFacts, machine: Machine, *, root: Path
 ) -> Statement:
     """What a child showed of a cell.
 
@@ -47,13 +48,18 @@ def statement_of(
         outcome: what came of its child.
         run: plan, run and times.
         machine: this machine.
+        root: the source tree.
     """
-    statement = _statement(plan, cell, outcome, run, machine)
+    unit = plan.unit(cell.unit)
+    inputs = _inputs(plan, unit, outcome, root)
+    statement = _statement(plan, cell, outcome, run, machine=machine, inputs=inputs)
     size = len(statement.to_bytes())
     if size <= MAX_BYTES:
         return statement
     why = f"its report makes a statement of {size:,} bytes, of at most {MAX_BYTES:,}"
-    return _statement(plan, cell, Outcome(None, why, outcome.log), run, machine)
+    none = Outcome(None, why, outcome.log)
+    inputs = _inputs(plan, unit, none, root)
+    return _statement(plan, cell, none, run, machine=machine, inputs=inputs)
 
 
 def facts_of(cell: PlannedCell) -> CellFacts:
@@ -62,7 +68,13 @@ def facts_of(cell: PlannedCell) -> CellFacts:
 
 
 def _statement(
-    plan: Plan, cell: PlannedCell, outcome: Outcome, run: RunFacts, machine: Machine
+    plan: Plan,
+    cell: PlannedCell,
+    outcome: Outcome,
+    run: RunFacts,
+    *,
+    machine: Machine,
+    inputs: Inputs,
 ) -> Statement:
     report = outcome.report
     head = {
@@ -70,17 +82,18 @@ def _statement(
         "run": run,
         "machine": machine,
         "toolchain": _toolchain(report, plan.packages),
-        "inputs": _inputs(plan, plan.unit(cell.unit), report),
+        "inputs": inputs,
     }
-    kind, predicate = _predicate(cell, report, _results(cell, outcome), head)
+    results = _results(plan.unit(cell.unit), cell, outcome)
+    kind, predicate = _predicate(cell, report, results, head)
     return Statement(kind, predicate)
 
 
-def _results(cell: PlannedCell, outcome: Outcome) -> TestResults:
+def _results(unit: PlannedUnit, cell: PlannedCell, outcome: Outcome) -> TestResults:
     report = outcome.report
     if report is None:
         return TestResults(failed=(outcome.why[:1024],))
-    failed = (*_ignored(cell, report), *report.results.failed)
+    failed = (*replaced(unit, report), *_ignored(cell, report), *report.results.failed)
     return report.results.model_copy(update={"failed": failed[:MAX_NODES]})
 
 
@@ -118,35 +131,18 @@ def _predicate(
     return kernel_test_v1.TYPE, KernelTestV1.model_validate({**head, **tested})
 
 
-def _inputs(plan: Plan, unit: PlannedUnit, report: ChildReport | None) -> Inputs:
+def _inputs(plan: Plan, unit: PlannedUnit, outcome: Outcome, root: Path) -> Inputs:
+    report = outcome.report
     launches = report.execution.launches if report else ()
-    undeclared = sorted(_undeclared(plan, unit, report)) if report else []
+    boundary, undeclared = used_files(plan, unit, report, root) if report else (unit.boundary, ())
     return Inputs(
         unit=unit.unit,
         digest=unit.digest,
         tests=unit.tests_digest,
-        boundary=unit.boundary,
-        undeclared=tuple(undeclared[:MAX_UNDECLARED]),
+        boundary=boundary,
+        undeclared=undeclared[:MAX_UNDECLARED],
         cubins=tuple(sorted({launch.cubin for launch in launches if launch.cubin})),
     )
-
-
-def _undeclared(plan: Plan, unit: PlannedUnit, report: ChildReport) -> Set[str]:
-    """Files that were used and that no digest of the unit holds.
-
-    Modules outside the roots may be imported: what lies behind the boundary is bounded by the age
-    of the evidence; a `conftest.py` is no such module, as nobody imports it. The configuration may
-    be read, and pytest's own settings.
-    """
-    declared = {file.path for file in (*unit.files, *unit.tests)}
-    declared |= {file.path for file in unit.boundary}
-    imported = {path for path in report.imported if _binds(plan.roots, path)}
-    opened = {path for path in report.opened if not lies_in(plan.unbound, path)}
-    return (imported | opened) - declared
-
-
-def _binds(roots: Sequence[str], path: str) -> bool:
-    return lies_in(roots, path) or path.rpartition("/")[2] == "conftest.py"
 
 
 def _toolchain(report: ChildReport | None, packages: Sequence[str]) -> Toolchain:

@@ -89,8 +89,10 @@ def _differences(
         yield f"the unit {inputs.unit}", unit.unit
     elif (inputs.digest, inputs.tests) != (unit.digest, unit.tests_digest):
         yield "digests of other bytes", "those of the plan"
-    elif inputs.boundary != unit.boundary:
+    elif not set(unit.boundary) <= set(inputs.boundary):
         yield "another boundary", "that of the plan"
+    elif odd := {file.path for file in {*inputs.boundary} - {*unit.boundary}} - {*plan.beside}:
+        yield f"the boundary file {min(odd)}", "a file of the plan's commit"
     if hardware not in {ANYWHERE, predicate.machine.hardware}:
         yield f"measured on {predicate.machine.hardware}", hardware
     seeds = predicate.seeds if isinstance(predicate, KernelTestV1 | StressV1) else ()
@@ -103,10 +105,12 @@ def _derived_again(plan: Plan, derived: Derived) -> Iterator[Problem]:
     want = f"what follows from commit {plan.commit[:12]}"
     if (plan.roots, plan.unbound) != (derived.roots, derived.unbound):
         yield Problem("the plan", "other roots, or other files that may be read unbound", want)
+    if plan.beside != derived.beside:
+        yield Problem("the plan", "other files beside the roots", want)
     tests: dict[str, tuple[str, ...]] = {}
     for unit in plan.units:
         found = derived.inputs_of(unit.unit)
-        tests[unit.unit] = derived.tests_of(found)
+        tests[unit.unit] = found.runs
         if not _same_bytes(unit, found):
             want_bytes = f"the bytes of commit {plan.commit[:12]}"
             yield Problem(f"unit {unit.unit} of the plan", "other digests", want_bytes)

@@ -2,7 +2,8 @@
 """Which units a change touches: those whose evidence speaks of other bytes once it is merged.
 
 A unit is touched when its files or its tests, as `fasttrack.evidence.unit_paths` finds them and
-statements bind to them, are not the same after the merge as at the target's tip. Its boundary, what
+statements bind to them, are not the same after the merge as at the target's tip, or when the
+manifest has other test files run for it, or other roots. Its boundary, what
 files or tests import from elsewhere, counts where the policy says that a change there makes
 evidence stale.
 """
@@ -118,7 +119,11 @@ def _moved(
             return f"it depended on {lost}, which {changed.get(lost, 'it no longer does')}"
         if gained := _first(new, new.keys() - old.keys()):
             return f"it did not depend on {gained}, and now does"
-    return ""
+    if lost := _first(before.runs, {*before.runs} - {*after.runs}):
+        return f"{lost} ran for it, and no longer does"
+    if gained := _first(after.runs, {*after.runs} - {*before.runs}):
+        return f"{gained} did not run for it, and now does"
+    return "" if before.root_words == after.root_words else "the roots are other ones"
 
 
 def _first(paths: Iterable[str], chosen: Container[str]) -> str:

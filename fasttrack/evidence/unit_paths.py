@@ -21,12 +21,13 @@ from functools import cached_property
 
 from fasttrack.case import Config, in_roots
 from fasttrack.change.change import Change
-from fasttrack.change.tree import Side, Tree
+from fasttrack.change.tree import Side, Tree, path_bytes
 from fasttrack.errors import FactUnavailable
 from fasttrack.evidence.boundary import Outside
 from fasttrack.evidence.closure import Closure
 from fasttrack.evidence.digest import require_regular
 from fasttrack.evidence.named import folders_above, is_read
+from fasttrack.evidence.shape import defines_tests, runs_of
 from fasttrack.evidence.subject import tested_with
 from fasttrack.globs import matches
 from fasttrack.manifest.model import GATE_UNIT, PATH_UNIT, Manifest, Unit
@@ -34,6 +35,9 @@ from fasttrack.policy.model import PathClass
 
 JUDGES = frozenset({PathClass.TESTS, PathClass.REFERENCE})
 """Classes of the files that judge code: what tests import of them counts as tests."""
+
+SETTINGS = ("pyproject.toml", "pytest.ini", "pytest.toml", "setup.cfg", "tox.ini")
+"""Files that pytest reads for its own sake."""
 
 Reasons = dict[str, str]
 """Path to why it is in."""
@@ -81,6 +85,25 @@ class PathGraph:
             raise FactUnavailable(f"{path} is not in the tree")
         require_regular(path, side.mode)
         return side
+
+    @property
+    def root_words(self) -> tuple[str, ...]:
+        """The roots as the manifest has them."""
+        return tuple(self._manifest.code.roots)
+
+    @cached_property
+    def unbound(self) -> tuple[str, ...]:
+        """Files and folders that tests may read although no digest has them."""
+        return (f"{self._config.folder}/", *(path for path in SETTINGS if path in self._tree))
+
+    def patterns_of(self, unit: str) -> tuple[str, ...]:
+        """The patterns of a unit's tests."""
+        tested = tested_with(self._manifest, unit)
+        return tuple(dict.fromkeys(pattern for one in tested for pattern in one.tests))
+
+    def has_tests(self, path: str) -> bool:
+        """Whether pytest surely finds a test in a source; raises FactUnavailable as `side` does."""
+        return defines_tests(self._text(path))
 
     def own_files(self, unit: str) -> Reasons:
         """What the manifest gives to a unit."""
@@ -225,6 +248,17 @@ class UnitPaths:
         """What judges it."""
         found = self._graph.bound(self._judging) | self._judging
         return {path: why for path, why in found.items() if path not in self.files}
+
+    @cached_property
+    def runs(self) -> tuple[str, ...]:
+        """The test files that run, in byte order."""
+        paths = sorted(self.tests, key=path_bytes)
+        return runs_of(paths, self._graph.patterns_of(self._unit))
+
+    @property
+    def root_words(self) -> frozenset[str]:
+        """The roots as the manifest has them."""
+        return frozenset(self._graph.root_words)
 
     @cached_property
     def boundary(self) -> Reasons:

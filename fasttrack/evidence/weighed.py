@@ -9,9 +9,10 @@ only where one that is brought agrees or disagrees with them.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from fasttrack.case import Case
+from fasttrack.case import Case, lies_in
 from fasttrack.config import POLICY_NAME, judged_or_head
 from fasttrack.errors import FactUnavailable, InputError
 from fasttrack.evidence.accept import signatures
@@ -30,7 +31,9 @@ from fasttrack.evidence.predicates.sync_audit_v1 import SyncAuditV1
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.status import MISSING, Answer, Status
 from fasttrack.evidence.store import FOLDER, Stored
+from fasttrack.evidence.surroundings import surroundings
 from fasttrack.evidence.trust import Judged, Question, Reason, question
+from fasttrack.evidence.unit_paths import SETTINGS
 from fasttrack.policy.load import load_policy
 from fasttrack.policy.trust import Trust
 from fasttrack.vocabulary import Kind
@@ -81,7 +84,7 @@ def weighed(case: Case) -> tuple[Told, ...]:
     judged = known.judged(new)
     by_envelope = {stored.signed: one for stored, one in judged}
     asked = Asked(case, known, (one.statement.cell.kind for one in new))
-    among = _Among([one for _, one in judged if one.pools])
+    among = _Among([one for _, one in judged if one.pools], case)
     minted = _minted(case)
     found = []
     for stored in new:
@@ -210,26 +213,44 @@ def _weight(
     return found
 
 
+_Asked = tuple[Question, frozenset[tuple[str, str]]]
+
+
 class _Among:
     """Trusted statements side by side: what one says that another of them does not bear.
 
     Groups are looked at once and not for each of their statements: a plan can have thousands.
     """
 
-    def __init__(self, trusted: Sequence[Judged]) -> None:
-        same: dict[Question, list[Statement]] = defaultdict(list)
+    def __init__(self, trusted: Sequence[Judged], case: Case) -> None:
+        same: dict[_Asked, list[Statement]] = defaultdict(list)
+        self._around = case.once(surroundings)
+        self._unbound = (f"{case.config.folder}/", *SETTINGS)
         self._commits: dict[str, set[str]] = defaultdict(set)
         self._seeds: dict[tuple[str, Kind, str], set[tuple[int, ...]]] = defaultdict(set)
         for one in trusted:
             told, run = one.statement, one.statement.predicate.run
-            same[question(told)].append(told)
+            same[self._asked(told)].append(told)
             self._commits[run.plan].add(run.commit)
             self._seeds[run.plan, *told.cell.id].add(_seeds(told))
         self._same = {asked: _same(group) for asked, group in same.items()}
 
     def faults(self, statement: Statement) -> dict[Fault, str]:
         """What others say otherwise of the same bytes."""
-        return self.plan(statement) | self._same[question(statement)]
+        return self.plan(statement) | self._same[self._asked(statement)]
+
+    def _asked(self, statement: Statement) -> _Asked:
+        """The question, and what of its surroundings is otherwise now: runs of other ones differ.
+
+        Nothing is otherwise that can not be told, nor what may be read unbound.
+        """
+        moved = []
+        for file in statement.predicate.inputs.boundary:
+            if not lies_in(self._unbound, file.path):
+                with suppress(FactUnavailable):
+                    if self._around.now(file.path) != file.sha256:
+                        moved.append((file.path, file.sha256))
+        return question(statement), frozenset(moved)
 
     def plan(self, statement: Statement) -> dict[Fault, str]:
         """What others of the same plan say that the plan was."""

@@ -16,8 +16,8 @@ import yaml
 from fasttrack.errors import InputError
 from fasttrack.evidence.plan import Plan, PlannedCell
 from fasttrack.evidence.planning import Planned
-from fasttrack.evidence.shards import Shard, by_machine, divided, without_gpu
-from fasttrack.evidence.subject import ANYWHERE, hardware_of
+from fasttrack.evidence.shards import Shard, by_machine, divided, machine_of
+from fasttrack.evidence.subject import hardware_of
 
 PLAN_FILE = "plan.json"
 """Where commands look for the plan, unless it was written elsewhere."""
@@ -62,7 +62,11 @@ def jobs(plan: Plan, count: int | None) -> tuple[Job, ...]:
         want = f"at least {kinds}, one per kind of machine"
         raise InputError.one("--shards", str(count), want, "or narrow the plan by --hardware")
     shards = enumerate(divided(plan.cells, plan.archs, count), 1)
-    return tuple(Job(Shard(i, count), _machine(plan, cells)) for i, cells in shards if cells)
+    return tuple(
+        Job(Shard(i, count), machine_of(cells, plan.cells, plan.archs))
+        for i, cells in shards
+        if cells
+    )
 
 
 def plan_text(planned: Planned, file: str | None) -> str:
@@ -193,14 +197,6 @@ def _table(rows: Sequence[Sequence[str | int]]) -> Iterator[str]:
             for value, width in zip(row, widths, strict=True)
         ]
         yield "  ".join(cells).rstrip()
-
-
-def _machine(plan: Plan, cells: Sequence[PlannedCell]) -> str:
-    """The hardware of a shard; what any machine can show is for one without a GPU, if there is."""
-    (hardware,) = by_machine(cells, plan.archs)
-    if hardware != ANYWHERE:
-        return hardware
-    return without_gpu(plan.archs, plan.archs) or min(plan.archs)
 
 
 def _runner(plan: Plan, hardware: str) -> str | list[str]:

@@ -11,16 +11,27 @@ from hypothesis import strategies as st
 
 from fasttrack.change import former as module
 from fasttrack.change.change import Change
+from fasttrack.change.former import PastUnavailable
 from fasttrack.change.read import read_revision
+from fasttrack.change.tree import Side
 from fasttrack.errors import FactUnavailable
 from fasttrack.testing import Content, Repo
 
 from .conftest import Read, RunGit
 
 
+def together(change: Change, *paths: str) -> list[tuple[str | None, ...]]:
+    """What was there from the tip on, newest first; None for nothing."""
+
+    def text(side: Side) -> str | None:
+        return change.text(side) if side.present else None
+
+    return [tuple(text(sides[path]) for path in paths) for sides in change.former(paths)]
+
+
 def texts(change: Change, path: str) -> list[str | None]:
-    """What was there before the tip, newest first; None for nothing."""
-    return [change.text(side) if side.present else None for side in change.former(path)]
+    """What was at one path before the tip."""
+    return [text for (text,) in together(change, path)][1:]
 
 
 def history(repo: Repo, *texts: str) -> str:
@@ -78,8 +89,12 @@ def test_git_is_asked_only_as_far_back_as_somebody_looks(
     monkeypatch.setattr(module, "STEP", 2)
     history(repo, *map(str, range(9)))
     change = read(repo, head="main")
+    assert len(change.base) == 1
     before = change.process_count
-    assert next(change.former("f")) is not None
+    found = change.former(["f"])
+    assert next(found).keys() == {"f"}
+    assert change.process_count == before
+    assert next(found).keys() == {"f"}
     assert change.process_count == before + 2  # the list of commits, and the first step
     assert texts(change, "f") == [str(n) for n in reversed(range(8))]
     done = change.process_count
@@ -112,12 +127,71 @@ def test_steps_change_nothing(
             assert found[:1] == moved[-1:]
 
 
-def test_a_shallow_clone_ends_the_way_and_is_no_error(
-    repo: Repo, read: Read, git: RunGit, tmp_path: Path
+@pytest.mark.parametrize(("limit", "told"), [(1, True), (2, False), (4096, False)])
+def test_where_a_shallow_clone_ends_too_early_the_rest_can_not_be_told(
+    repo: Repo,
+    read: Read,
+    git: RunGit,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: int,
+    told: bool,
 ) -> None:
+    monkeypatch.setattr(module, "COMMITS_LIMIT", limit)
     history(repo, "1", "2", "3", "4")
     git("clone", "--quiet", "--depth=2", f"file://{repo.path}", tmp_path / "clone")
-    assert texts(read(tmp_path / "clone", head="main"), "f") == ["3"]
+    change = read(tmp_path / "clone", head="main")
+    found = change.former(["f"])
+    assert [change.text(next(found)["f"]) for _ in range(2)] == ["4", "3"]
+    if told:
+        assert list(found) == []
+    else:
+        with pytest.raises(PastUnavailable, match=r"cut off at [0-9a-f]{12}.*fetch --unshallow"):
+            next(found)
+
+
+def test_paths_are_told_as_they_stood_together(repo: Repo, read: Read) -> None:
+    repo.commit("main", {"f": "1", "g": "1"})
+    repo.commit("main", {"f": "2", "h": "1"})
+    repo.commit("main", {"g": "2"})
+    repo.commit("main", {"f": "3", "g": "3", "h": None})
+    wanted = [("3", "3", None), ("2", "2", "1"), ("2", "1", "1"), ("1", "1", None)]
+    assert together(read(repo, head="main"), "f", "g", "h") == wanted
+    assert together(read(repo, head="main"), "g") == [("3",), ("2",), ("1",)]
+
+
+def test_a_path_is_no_pattern_and_no_folder(repo: Repo, read: Read) -> None:
+    repo.commit("main", {"f": "1", "*": "1", "d/x": "1", ":(glob)f": "1", "-f": "1"})
+    repo.commit("main", {"f": "2", "d/x": "2"})
+    repo.commit("main", {"*": "2", ":(glob)f": "2", "-f": "2"})
+    change = read(repo, head="main")
+    for path in ("*", ":(glob)f", "-f"):
+        assert together(change, path) == [("2",), ("1",)]
+    assert together(change, "d") == [(None,)]
+
+
+def test_what_else_a_commit_brings_is_not_asked_for(
+    repo: Repo, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "STEP_BYTES", 1000)
+    repo.commit("main", {"f": "1"})
+    repo.commit("main", {f"vendor/{n}": "x" for n in range(100)} | {"f": "2"})
+    repo.commit("main", {f"vendor/{n}": None for n in range(100)})
+    assert texts(read(repo, head="main"), "f") == ["1"]
+
+
+def test_paths_are_asked_for_in_portions_and_each_once(
+    repo: Repo, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PATHS_BYTES", 2)
+    names = "abcde"
+    repo.commit("main", dict.fromkeys(names, "1"))
+    repo.commit("main", dict.fromkeys(names, "2"))
+    change = read(repo, head="main")
+    assert together(change, *names) == [("2",) * 5, ("1",) * 5]
+    done = change.process_count
+    assert together(change, "a", "e") == [("2", "2"), ("1", "1")]
+    assert change.process_count == done
 
 
 def test_too_many_changes_are_a_missing_fact_however_often_one_asks(

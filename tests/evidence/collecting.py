@@ -41,6 +41,7 @@ def report(**changes: Any) -> ChildReport:
         "answer": None,
         "imported": (),
         "opened": (),
+        "replaced": (),
         "python": "3.11.7",
         "packages": {},
     }

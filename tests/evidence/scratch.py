@@ -6,17 +6,19 @@ import hashlib
 import json
 import platform
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 from types import MappingProxyType
 from typing import Any
 
-from fasttrack.evidence.child import Outcome, measure
+from fasttrack.case import lies_in
+from fasttrack.evidence.child import Outcome, Runs, measure
 from fasttrack.evidence.child_report import ChildReport, Job
 from fasttrack.evidence.digest import InputFile, files_digest
 from fasttrack.evidence.plan import Plan, parse_plan
 from fasttrack.evidence.predicates.common import CellFacts
+from fasttrack.evidence.shape import judging_digest
 from fasttrack.vocabulary import Kind
 
 ARCH = platform.machine().lower()
@@ -49,6 +51,8 @@ def job(**values: str | int) -> Job:
     return Job(nonce=NONCE, cell=cell, seeds=SEEDS)
 
 
+OWN = ("beacon", "tests")
+"""Folders whose packages are the project's own."""
 BYTECODE = Path(mkdtemp(prefix="fasttrack-tests-"))
 """Shared by children of the tests, as pytest itself is compiled again otherwise."""
 atexit.register(shutil.rmtree, BYTECODE, ignore_errors=True)
@@ -56,7 +60,8 @@ atexit.register(shutil.rmtree, BYTECODE, ignore_errors=True)
 
 def run_child(root: Path, *tests: str, timeout_s: float = 60) -> Outcome:
     """What comes of a child that runs these tests of a project."""
-    return measure(root, tests or (TEST,), job(rows=1), BYTECODE, walled=False, timeout_s=timeout_s)
+    runs = Runs(tests or (TEST,), OWN)
+    return measure(root, runs, job(rows=1), BYTECODE, walled=False, timeout_s=timeout_s)
 
 
 def measured(root: Path, body: str, more: Mapping[str, str] = NO_FILES) -> Outcome:
@@ -105,6 +110,7 @@ def plan_of(root: Path, cells: Sequence[Mapping[str, Any]], **changes: Any) -> P
         "packages": ["pytest", "absent"],
         "roots": ["beacon/"],
         "unbound": ["manifests/", "pyproject.toml"],
+        "beside": sorted(path for path in _tracked(root) if _is_beside(path)),
         "units": [_unit(root, unit) for unit in units],
         "cells": [*cells],
     }
@@ -117,12 +123,27 @@ def _unit(root: Path, unit: str) -> dict[str, Any]:
     return {
         "unit": unit,
         "digest": _digest(files),
-        "tests_digest": _digest(tests),
+        "tests_digest": judging_digest(
+            (InputFile(f["path"], f["mode"], f["sha256"], "") for f in tests),
+            ["beacon/"],
+            [f["path"] for f in tests if f["path"] == TEST],
+        ),
         "files": files,
         "tests": tests,
         "boundary": [],
         "patterns": ["tests/**"],
     }
+
+
+def _tracked(root: Path) -> Iterator[str]:
+    """Every file, as if git had it."""
+    return (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+
+
+def _is_beside(path: str) -> bool:
+    if lies_in(["beacon/"], path):
+        return False
+    return path.endswith(".py") or lies_in(["manifests/", "pyproject.toml"], path)
 
 
 def _file(root: Path, path: str) -> dict[str, str]:

@@ -157,7 +157,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 
 def problems_of(plan: Plan, found: ChildReport, cell: int = 0) -> list[str]:
-    return statement_of(plan, plan.cells[cell], Outcome(found, "", ""), RUN, MACHINE).problems()
+    return statement_of(
+        plan, plan.cells[cell], Outcome(found, "", ""), RUN, MACHINE, root=Path()
+    ).problems()
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,9 @@ def test_a_refusal_needs_an_answer_and_no_seeds(small: Plan) -> None:
 def test_a_child_without_a_report_makes_a_statement_that_can_be_read_and_shows_nothing(
     small: Plan, why: str, cell: int
 ) -> None:
-    statement = statement_of(small, small.cells[cell], Outcome(None, why, ""), RUN, MACHINE)
+    statement = statement_of(
+        small, small.cells[cell], Outcome(None, why, ""), RUN, MACHINE, root=Path()
+    )
     assert statement.problems()
     assert read_statement(statement.to_bytes(), "it") == statement
     assert len(statement.to_bytes()) <= MAX_BYTES

@@ -2,7 +2,8 @@
 """What evidence says of one cell: every status, and the same answer from a second formulation."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import product
 from pathlib import Path
@@ -25,7 +26,7 @@ from fasttrack.evidence.predicates.common import BoundaryFile, Interval, TestRes
 from fasttrack.evidence.predicates.sync_audit_v1 import AuditedKernel, AuditWaiver
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.status import Answer, Status
-from fasttrack.evidence.surroundings import Had
+from fasttrack.evidence.surroundings import Around, Nowhere, Then
 from fasttrack.evidence.trust import Signatures, judge
 from fasttrack.manifest.cells import Cell, cell
 from fasttrack.manifest.load import load_manifest
@@ -69,11 +70,16 @@ def manifest(**changes: Any) -> Manifest:
     return load_manifest(str(files[MANIFEST]).encode(), "manifest")
 
 
-def had_before(path: str, sha256: str | None) -> bool:
+class HadBefore(Nowhere):
     """A target branch whose `engine/ops.py` was something else once."""
-    return (path, sha256) == ("engine/ops.py", digest("8"))
+
+    def foreign(self, then: Then, bound: Iterable[str]) -> tuple[str, ...]:
+        """All but that."""
+        once = then == {"engine/ops.py": digest("8")}
+        return () if once else super().foreign(then, bound)
 
 
+HAD_BEFORE = HadBefore()
 POLICY_NOW = policy()
 MANIFEST_NOW = manifest()
 
@@ -99,11 +105,31 @@ def answer(
     under: Policy = POLICY_NOW,
     of: Manifest = MANIFEST_NOW,
     day: date = DAY,
-    had: Had = had_before,
+    around: Around = HAD_BEFORE,
 ) -> Answer:
     """What statements say of a cell."""
     evidence = Evidence(judge(signed, under.trust, day))
-    return evidence.answer(about, Terms(under, of, day, had), lambda unit: now or inputs(unit))
+    return evidence.answer(about, Terms(under, of, day, around), lambda unit: now or inputs(unit))
+
+
+@pytest.mark.parametrize(
+    ("passed", "status"),
+    [
+        (("t/a.py::test_a[1]", "t/b.py::TestB::test_b"), Status.COVERED),
+        (("t/a.py::test_a[1]", "t/b.pyx::test_b"), Status.SKIPPED),
+        (("t/a.py::test_a[1]",), Status.SKIPPED),
+        (("t/b.py::test_b",), Status.COVERED),
+    ],
+)
+def test_every_file_that_runs_and_has_tests_must_have_one_that_passed(
+    passed: tuple[str, ...], status: Status
+) -> None:
+    now = replace(inputs(), runs=("t/a.py", "t/b.py"), has_tests=lambda path: path == "t/b.py")
+    now.__dict__.update(digest=inputs().digest, tests_digest=inputs().tests_digest)
+    said = told(content={"results": TestResults(passed=passed)})
+    found = answer((said, LAB), now=now)
+    assert found.status is status
+    assert ("no test of t/b.py" in found.detail) == (status is Status.SKIPPED)
 
 
 TOOLS = {"exact": {"CuTe": "4.8.1"}, "ranges": {"torch": ">=2.11", "cuda": ">=13.0"}}

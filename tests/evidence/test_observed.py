@@ -58,7 +58,7 @@ def test_a_module_is_seen_by_its_file_and_an_environment_in_the_tree_is_not(
         module.__file__ = str(tmp_path / path)
         monkeypatch.setitem(sys.modules, path, module)
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "env"))
-    assert imported_files(tmp_path) == [".d/e.py", "a.py"]
+    assert imported_files(tmp_path) == [".d/e.py", "__pycache__/c.py", "a.py"]
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     assert imported_files(tmp_path / "env") == ["b.py"]
 

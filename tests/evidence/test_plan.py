@@ -13,11 +13,11 @@ import pytest
 
 from fasttrack.errors import InputError
 from fasttrack.evidence.digest import InputFile, files_digest
+from fasttrack.evidence.in_tree import compare
 from fasttrack.evidence.plan import (
     MAX_BYTES,
     Plan,
     PlannedFloors,
-    compare,
     parse_plan,
     read_plan,
     write_plan,
@@ -194,6 +194,12 @@ def test_what_is_no_plan_is_refused(raw: bytes, tmp_path: Path) -> None:
 
 def test_a_plan_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
+        read_plan(tmp_path / "plan.json")
+
+
+def test_a_plan_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "plan.json")
+    with pytest.raises(InputError, match="saw no plain file"):
         read_plan(tmp_path / "plan.json")
 
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from fasttrack.errors import InputError
 from fasttrack.evidence import planning
 from fasttrack.evidence.choice import Choice
-from fasttrack.evidence.plan import SEEDED, compare
+from fasttrack.evidence.in_tree import compare
+from fasttrack.evidence.plan import SEEDED
 from fasttrack.manifest.load import load_manifest
 from fasttrack.manifest.points import TooManyPoints, witness_points
 from fasttrack.manifest.variants import load_variant_table

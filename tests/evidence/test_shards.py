@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fasttrack.errors import InputError
 from fasttrack.evidence.plan import PlannedCell
-from fasttrack.evidence.shards import MAX_SHARDS, Shard, divided
+from fasttrack.evidence.shards import MAX_SHARDS, Shard, divided, machine_of
 from fasttrack.evidence.subject import ANYWHERE, hardware_of
 from fasttrack.manifest.cells import cell
 from fasttrack.vocabulary import Kind
@@ -97,6 +97,34 @@ def test_no_shard_is_larger_than_its_fair_share_of_the_fullest_hardware(
         default=0,
     )
     assert max(len(shard) for shard in divided(found, ARCHS, count)) == best
+
+
+@given(cells(), st.integers(1, 12), st.integers(0, 3))
+def test_a_shard_is_measured_by_a_machine_of_the_plan_where_that_can_show_it(
+    found: list[PlannedCell], count: int, anywhere: int
+) -> None:
+    archs = {"acpu": "aarch64", **ARCHS}
+    refusals = [
+        PlannedCell(
+            kind=Kind.REFUSAL,
+            region="r",
+            values={"bound": "rows_max", "rows": i},
+            unit="gate-files",
+            tests=("tests/t.py",),
+            seeds=(),
+        )
+        for i in range(anywhere)
+    ]
+    every = [*found, *refusals]
+    named = {hardware_of(one.cell()) for one in every} - {ANYWHERE}
+    for shard in filter(None, divided(every, archs, max(count, 4))):
+        machine = machine_of(shard, every, archs)
+        own = {hardware_of(one.cell()) for one in shard} - {ANYWHERE}
+        assert own <= {machine}
+        if "cpu" in named:
+            assert machine in named
+        elif not own:
+            assert machine == "acpu"
 
 
 def compositions(total: int, parts: int) -> list[tuple[int, ...]]:

@@ -15,12 +15,13 @@ from fasttrack.evidence.accept import accept
 from fasttrack.evidence.bundle import Entry
 from fasttrack.evidence.child import Outcome
 from fasttrack.evidence.derived import Derived
-from fasttrack.evidence.digest import InputFile, files_digest
+from fasttrack.evidence.digest import InputFile
 from fasttrack.evidence.dsse import read_envelope, sign
 from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.plan import Plan, parse_plan
 from fasttrack.evidence.predicates.common import BoundaryFile
 from fasttrack.evidence.resign import signed_again
+from fasttrack.evidence.shape import judging_digest, runs_of
 from fasttrack.evidence.shown import statement_of
 from fasttrack.evidence.signing import signed_bundle
 from fasttrack.evidence.statement import Statement
@@ -31,18 +32,27 @@ from tests.evidence.keys import DAY, key, signer, trust
 from tests.evidence.scratch import plan_of, planned, project, refusal
 from tests.evidence.strategies import good
 
+NEAR = (BoundaryFile(path="near.py", sha256="9" * 64),)
 Change = Callable[[dict[str, Any]], None]
 
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    return plan_of(project(tmp_path_factory.mktemp("plan"), ""), [planned(1), refusal(9)])
+    root = project(tmp_path_factory.mktemp("plan"), "", **{"near.py": "", "deep.py": ""})
+    found = plan_of(root, [planned(1), refusal(9)]).model_dump(mode="json")
+    for unit in found["units"]:
+        unit["boundary"] = [file.model_dump() for file in NEAR]
+    return parse_plan(json.dumps(found).encode(), "a plan")
 
 
 def derived_from(plan: Plan, **changes: Any) -> Derived:
     """What git would tell, were it the plan's, with other fields."""
     whole = Derived(
-        plan.roots, plan.unbound, lambda unit: plan.unit(unit).patterns, inputs_in(plan)
+        plan.roots,
+        plan.unbound,
+        plan.beside,
+        lambda unit: plan.unit(unit).patterns,
+        inputs_in(plan),
     )
     return replace(whole, **changes)
 
@@ -57,7 +67,8 @@ def inputs_in(plan: Plan) -> Callable[[str], UnitInputs]:
             for listed in (unit.files, unit.tests)
         )
         boundary = tuple(InputFile(f.path, "100644", f.sha256, "") for f in unit.boundary)
-        return UnitInputs(name, files, tests, boundary)
+        runs = runs_of([file.path for file in tests], unit.patterns)
+        return UnitInputs(name, files, tests, boundary, plan.roots, runs)
 
     return told
 
@@ -66,7 +77,9 @@ def statement(plan: Plan, cell: int = 0, run: str = RUN.run) -> Statement:
     """What a run showed of a cell of the plan, on the plan's hardware."""
     machine = MACHINE.model_copy(update={"hardware": "here"})
     facts = RUN.model_copy(update={"run": run})
-    return statement_of(plan, plan.cells[cell], Outcome(report(), "", ""), facts, machine)
+    return statement_of(
+        plan, plan.cells[cell], Outcome(report(), "", ""), facts, machine, root=Path()
+    )
 
 
 def signed(plan: Plan, *statements: Statement, told: Any = None) -> list[bytes]:
@@ -109,8 +122,12 @@ REFUSED: Mapping[str, tuple[Callable[[Statement], Statement], str]] = {
     "tests": (lambda s: changed(s, "inputs", tests=OTHER), "digests of other bytes"),
     "unit": (lambda s: changed(s, "inputs", unit="gate-files"), "the unit gate-files"),
     "boundary": (
-        lambda s: changed(s, "inputs", boundary=(BoundaryFile(path="a", sha256=OTHER),)),
+        lambda s: changed(s, "inputs", boundary=()),
         "another boundary",
+    ),
+    "beside": (
+        lambda s: changed(s, "inputs", boundary=(*NEAR, BoundaryFile(path="a", sha256=OTHER))),
+        "the boundary file a; want a file of the plan's commit",
     ),
     "hardware": (lambda s: changed(s, "machine", hardware="h200"), "measured on h200"),
     "cell": (
@@ -133,6 +150,11 @@ def test_one_statement_with_another_of_these_keeps_all_from_being_signed(
         signed(plan, statement(plan, 0, "2" * 32), change(statement(plan)))
 
 
+def test_what_a_run_used_beside_the_plans_boundary_may_be_signed(plan: Plan) -> None:
+    deep = BoundaryFile(path="deep.py", sha256=OTHER)
+    assert signed(plan, changed(statement(plan), "inputs", boundary=(*NEAR, deep)))
+
+
 def test_a_refusal_may_be_asked_on_any_machine(plan: Plan) -> None:
     assert signed(plan, changed(statement(plan, 1), "machine", hardware="h200"))
 
@@ -150,7 +172,7 @@ def test_a_plan_that_says_other_bytes_than_git_is_refused(plan: Plan, part: str)
         found = inputs_in(plan)(name)
         more = (*getattr(found, part), InputFile("zzz", "100644", OTHER, ""))
         parts = {"files": found.files, "tests": found.tests, "boundary": found.boundary}
-        return UnitInputs(name, **(parts | {part: more}))
+        return replace(found, **(parts | {part: more}))
 
     with pytest.raises(InputError, match="unit smooth of the plan: saw other digests"):
         signed(plan, statement(plan), told=told)
@@ -162,6 +184,7 @@ EDITED: Mapping[str, tuple[dict[str, Any], str]] = {
         "unit gate-files of the plan: saw other test patterns",
     ),
     "other roots": ({"roots": ("beacon/", "tests/")}, "the plan: saw other roots"),
+    "other files beside": ({"beside": ("beside.py",)}, "the plan: saw other files beside"),
     "more that is unbound": ({"unbound": ("manifests/",)}, "the plan: saw other roots, or other"),
 }
 
@@ -180,8 +203,9 @@ def test_a_cell_that_runs_fewer_tests_than_its_unit_has_is_refused(plan: Plan) -
     whole = plan.model_dump(mode="json")
     for unit in whole["units"]:
         unit["tests"].append({"path": "tests/zzz.py", "mode": "100644", "sha256": OTHER})
-        files = (InputFile(f["path"], f["mode"], f["sha256"], "") for f in unit["tests"])
-        unit["tests_digest"] = files_digest(files)
+        files = [InputFile(f["path"], f["mode"], f["sha256"], "") for f in unit["tests"]]
+        runs = runs_of([file.path for file in files], unit["patterns"])
+        unit["tests_digest"] = judging_digest(files, whole["roots"], runs)
     for cell in whole["cells"]:
         cell["tests"].append("tests/zzz.py")
     honest = parse_plan(json.dumps(whole).encode(), "a plan")

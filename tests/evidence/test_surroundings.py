@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fasttrack.change.read import read_change, read_revision
-from fasttrack.config import read_base_manifests, read_config
+from fasttrack.config import judged_or_head, read_base_manifests, read_config
 from fasttrack.errors import FactUnavailable
 from fasttrack.evidence.coverage import GRACE_DAYS
 from fasttrack.evidence.effective import effective_tiers
@@ -176,8 +176,9 @@ def digest_of(text: str) -> str:
 def had(repo: Repo, path: str, texts: Sequence[str | None]) -> list[bool]:
     """Which of the contents a path has had; None for nothing."""
     with read_change(repo.path, target="main", head="topic") as change:
-        found = Surroundings(change)
-        return [found.had(path, None if t is None else digest_of(t)) for t in texts]
+        found = Surroundings(change, judged_or_head(change))
+        wanted = [None if text is None else digest_of(text) for text in texts]
+        return [not found.foreign({path: sha256}, ()) for sha256 in wanted]
 
 
 def test_bytes_are_the_targets_now_or_before_or_the_changes_own(tmp_path: Path) -> None:
@@ -220,7 +221,7 @@ def test_a_former_content_that_is_not_here_is_a_missing_fact_and_no_pass(tmp_pat
     start = repo.commit("main", {"f": "new"})
     repo.commit("topic", {"g": "1"}, parent=start)
     with read_change(repo.path, target="main", head="topic") as change:
-        (former,) = change.former("f")
+        _, former = (sides["f"] for sides in change.former(["f"]))
     (repo.git_dir / "objects" / former.oid[:2] / former.oid[2:]).unlink()
     with pytest.raises(FactUnavailable, match="not in this clone"):
         had(repo, "f", ["older"])

@@ -4,6 +4,7 @@
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from hypothesis import assume, given, settings
@@ -19,6 +20,7 @@ from fasttrack.evidence.unit_paths import PathGraph, UnitPaths
 from fasttrack.testing import Content, Repo, Symlink
 from fasttrack.verdict import Request, evaluate
 from tests.engine import AS_OF, KERNEL, MANIFEST, POLICY, ROOT, files
+from tests.evidence.test_shape import GOES, MORE
 from tests.evidence.units import SOURCES, WANTED, inputs, lane
 
 UNITS = """\
@@ -72,13 +74,17 @@ def test_what_is_deleted_touches_the_units_that_needed_it(tmp_path: Path) -> Non
 # --- the same as the digests, in an engine whose inputs were written down by hand ---
 
 
+NO_FILES: Mapping[str, Content] = MappingProxyType({})
+HELPER_RUNS = "tests: [tests/foo/test_helper.py]"
+
+
 class World:
     """The engine of `units`, and changes of it as the branch `topic`."""
 
-    def __init__(self, where: Path) -> None:
+    def __init__(self, where: Path, more: Mapping[str, Content] = NO_FILES) -> None:
         self.where = where
         self.repo = Repo(where)
-        self.start = self.repo.commit("main", lane() | SOURCES)
+        self.start = self.repo.commit("main", lane() | SOURCES | dict(more))
 
     def touched(self, change: Mapping[str, Content]) -> dict[str, str]:
         """Unit to reason."""
@@ -159,6 +165,30 @@ def test_a_manifest_that_gives_other_files_to_a_unit_touches_it(world: World, ed
     manifest = lane()[MANIFEST]
     assert manifest.count(EDITS[edit][0]) >= 1
     assert world.touched({MANIFEST: manifest.replace(*EDITS[edit])}).keys() == world.moved()
+
+
+def test_another_root_touches_every_unit(world: World) -> None:
+    manifest = lane()[MANIFEST].replace(*MORE).replace(*GOES)
+    reasons = world.touched({MANIFEST: manifest})
+    assert reasons == dict.fromkeys(world.moved(), "the roots are other ones")
+    assert reasons.keys() == WANTED.keys()
+
+
+def test_a_test_file_that_no_longer_runs_touches_although_it_is_still_needed(
+    tmp_path: Path,
+) -> None:
+    both = lane()[MANIFEST].replace(
+        HELPER_RUNS, "tests: [tests/foo/more.py, tests/foo/test_helper.py]"
+    )
+    fewer = lane()[MANIFEST].replace(HELPER_RUNS, "tests: [tests/foo/more.py]")
+    more = {"tests/foo/more.py": 'NEEDS = "tests/foo/test_helper.py"\n', MANIFEST: both}
+    world = World(tmp_path, more)
+    reasons = world.touched({MANIFEST: fewer})
+    assert reasons.keys() == world.moved() == {"helper", "path"}
+    assert reasons["helper"] == "tests/foo/test_helper.py ran for it, and no longer does"
+    again = World(tmp_path / "again", more | {MANIFEST: fewer})
+    reasons = again.touched({MANIFEST: both})
+    assert reasons["helper"] == "tests/foo/test_helper.py did not run for it, and now does"
 
 
 @settings(max_examples=30, deadline=None)

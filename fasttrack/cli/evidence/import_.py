@@ -11,6 +11,7 @@ from fasttrack.evidence.bundle import append, statements
 from fasttrack.evidence.importers import IMPORTERS
 from fasttrack.evidence.importers.base import Files, Imported
 from fasttrack.evidence.importers.reading import MAX_FILE, Source
+from fasttrack.evidence.on_disk import open_regular
 from fasttrack.evidence.statement import Statement
 from fasttrack.report.output import write_output
 from fasttrack.report.visible import visible
@@ -59,7 +60,7 @@ def command(
 
 def _source(path: Path) -> Source:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             raw = file.read(MAX_FILE + 1)  # one more than any reader takes
     except OSError as error:
         saw = error.strerror or "not readable"

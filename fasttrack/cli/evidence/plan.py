@@ -21,6 +21,7 @@ from fasttrack.evidence.gathered import gather, judged_evidence
 from fasttrack.evidence.plan import write_plan
 from fasttrack.evidence.planning import Planned, Planner
 from fasttrack.evidence.shards import MAX_SHARDS
+from fasttrack.evidence.surroundings import Surroundings
 from fasttrack.report import plan as render
 from fasttrack.report.output import write_output
 from fasttrack.vocabulary import Kind, Tier
@@ -125,7 +126,8 @@ def command(
                 stored = gather(change, (change.base, revision.base), config.folder, evidence)
             cells = {cell.id for cell in owed}
             judged = judged_evidence(stored, cells, config.policy.trust, now.date())
-            terms = Terms(config.policy, planner.manifest, now.date())
+            around = Surroundings(change, revision.base)
+            terms = Terms(config.policy, planner.manifest, now.date(), around)
             planned = planner.make(owed, covered_by(judged, terms), now)
     text = _rendered(planned, output_format, out, shards)
     # The file first: what fails leaves nothing on the standard output.

@@ -133,7 +133,7 @@ def _signed(
     with read_revision(repo, plan.commit) as revision:
         manifest = read_base_manifests(revision, config).named(plan.manifest.name)
         graph = InputGraph(revision, revision.base, manifest, config)
-        found = derived(revision.base, manifest, config, graph)
+        found = derived(revision.base, manifest, graph)
         return signed_bundle(contents.entries, plan, found, signer)
 
 

@@ -79,13 +79,16 @@ class Evaluation:
     Attributes:
         where: the file, for messages.
         model: which model the tool says that it asked.
-        served: whether the tool asked an endpoint; else the model ran in its own process.
+        client: what of the tool spoke to the model.
+        served: whether that is known to have asked an endpoint; else the model ran, for all that
+            is known, in the tool's own process.
         settings: task to everything that must be equal on both sides.
         scored: the score of a task by the name of its metric; raises `InputError`.
     """
 
     where: str
     model: str
+    client: str
     served: bool
     settings: Mapping[str, Mapping[str, Any]]
     scored: Callable[[str, str], Scored] = field(repr=False)
@@ -131,7 +134,12 @@ def _check_model(side: Evaluation, facts: EvalFacts, source: Source) -> None:
 def _check_isolation(sides: Sequence[Evaluation], facts: EvalFacts, source: Source) -> None:
     """A model in the tool's own process could write its own scores; one behind HTTP can not."""
     problems = [
-        Problem(side.where, _asked(side.served), _asked(not side.served), f"see {source.name}")
+        Problem(
+            side.where,
+            f"{side.client}, so {_asked(side.served)}",
+            _asked(not side.served),
+            f"see {source.name}",
+        )
         for side in sides
         if side.served != (facts.endpoint is not None)
     ]

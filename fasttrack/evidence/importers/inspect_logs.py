@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from fasttrack.errors import InputError
+from fasttrack.evidence.importers.asked import Asked, Clients
 from fasttrack.evidence.importers.base import Files, Imported
 from fasttrack.evidence.importers.comparison import Scored
 from fasttrack.evidence.importers.evals import Evaluation, import_evals
@@ -18,8 +19,10 @@ from fasttrack.evidence.importers.reading import Source, finite, read_object, se
 
 _SETTINGS = ("task_version", "task_args", "dataset", "solver", "solver_args", "config")
 """Keys of `eval` that change what is asked."""
-_IN_PROCESS = frozenset({"hf", "mockllm", "nnterp", "transformer_lens"})
-"""Providers that load the model themselves; the others ask a server."""
+_CLIENTS: Clients = {
+    "0.3.": frozenset({"llama-cpp-python", "ollama", "openai", "openai-api", "sglang", "vllm"})
+}
+"""Providers that ask the server at `eval.model_base_url`. Others may load the model themselves."""
 _ZIP = b"PK\x03\x04"
 _section = partial(section, want="a log of Inspect")
 
@@ -52,8 +55,11 @@ def read_inspect(source: Source) -> Evaluation:
     def scored(_: str, metric: str) -> Scored:
         return _scored(results, metric, f"{where}: results")
 
-    served = model.partition("/")[0] not in _IN_PROCESS
-    return Evaluation(where, model, served, settings, scored)
+    packages = spec.get("packages")
+    version = packages.get("inspect_ai") if isinstance(packages, dict) else None
+    asked = Asked(model.partition("/")[0], version, spec.get("model_base_url"))
+    client, served = f"inspect_ai {asked.version!s:.40} with {asked}", asked.is_served(_CLIENTS)
+    return Evaluation(where, model, client, served, settings, scored)
 
 
 def _scored(results: Mapping[str, Any], metric: str, where: str) -> Scored:

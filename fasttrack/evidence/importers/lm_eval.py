@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from fasttrack.errors import InputError
+from fasttrack.evidence.importers.asked import Asked, Clients
 from fasttrack.evidence.importers.base import Files, Imported
 from fasttrack.evidence.importers.comparison import Scored
 from fasttrack.evidence.importers.evals import Evaluation, import_evals
@@ -19,8 +20,15 @@ _PER_TASK = ("versions", "n-shot", "n-samples", "configs")
 """Sections with one value per task; both sides must have the same."""
 _PER_RUN = ("limit", "gen_kwargs", "random_seed", "fewshot_seed")
 """Keys of `config` that change what is asked."""
-_CLIENTS = ("completions", "sglang-generate")
-"""Ends of `config.model` where lm-eval asks a server; it loads every other kind of model itself."""
+_CLIENTS: Clients = {
+    "0.4.": frozenset(
+        {
+            *("local-chat-completions", "local-completions"),
+            *("openai-chat-completions", "openai-completions", "sglang-generate"),
+        }
+    )
+}
+"""Kinds of model that ask the server at `base_url`. Others may load the model themselves."""
 _section = partial(section, want="results of lm-eval")
 
 
@@ -47,8 +55,18 @@ def read_lm_eval(source: Source) -> Evaluation:
     def scored(task: str, metric: str) -> Scored:
         return _scored(data, task, metric, f"{source.name}: results.{task}")
 
-    served = str(config.get("model")).endswith(_CLIENTS)
-    return Evaluation(source.name, str(data.get("model_name")), served, settings, scored)
+    asked = Asked(config.get("model"), data.get("lm_eval_version"), _address(config))
+    client, served = f"lm-eval {asked.version!s:.40} with {asked}", asked.is_served(_CLIENTS)
+    return Evaluation(source.name, str(data.get("model_name")), client, served, settings, scored)
+
+
+def _address(config: Mapping[str, Any]) -> object:
+    """What `model_args` say after `base_url`, as the text or the mapping that they may be."""
+    given = config.get("model_args")
+    if isinstance(given, str):
+        pairs = (pair.partition("=") for pair in given.split(","))
+        given = {name.strip(): value for name, _, value in pairs}
+    return given.get("base_url") if isinstance(given, dict) else None
 
 
 def _scored(data: Mapping[str, Any], task: str, metric: str, where: str) -> Scored:

@@ -131,7 +131,7 @@ class Toolchain(Record):
 
 
 class BoundaryFile(Record):
-    """A file just outside the roots that the unit or its tests import directly."""
+    """A file that no digest holds, as a run had it."""
 
     path: FilePath
     """Repository path."""
@@ -147,9 +147,11 @@ class Inputs(Record):
     digest: Sha256
     """`files/v1` of the unit's files."""
     tests: Sha256
-    """`files/v1` of the tests, their `conftest.py` chain, harness and oracle."""
+    """`judging/v1` of the tests, their `conftest.py` chain, harness and oracle, with the roots and
+    the test files that run."""
     boundary: tuple[BoundaryFile, ...] = Field(default=(), max_length=4096)
-    """What its files and its tests import directly from elsewhere, outside the roots."""
+    """What its files and its tests import directly from elsewhere, outside the roots, and what else
+    outside them the run was seen to import, or to read of the configuration."""
     undeclared: tuple[FilePath, ...] = Field(default=(), max_length=4096)
     """Repository files that were loaded or opened and are neither declared nor boundary; any makes
     the statement incomplete."""

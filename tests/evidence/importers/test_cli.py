@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`fasttrack evidence import`: all of it or nothing, and a sentence about every result."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -111,3 +112,15 @@ def test_the_help_of_the_group_imports_no_importer() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("option", ["FILE", "--map", "--facts", "--baseline"])
+def test_a_pipe_is_no_file_and_nobody_waits_for_its_other_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    words = arguments("lm-eval", tmp_path / "bundle")
+    words[3 if option == "FILE" else words.index(option) + 1] = str(pipe)
+    assert run(words) == 2
+    assert f"{pipe}: saw no plain file" in capsys.readouterr().err

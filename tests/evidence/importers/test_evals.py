@@ -209,6 +209,41 @@ def test_a_library_call_of_inspect_is_not_said_to_have_asked_an_endpoint() -> No
         imported("inspect", **both, facts=named)
 
 
+UNKNOWN: dict[str, tuple[str, Edit]] = {
+    "a plugin of Inspect": ("inspect", put(("eval", "model"), "own/example/model")),
+    "a provider with a near name": ("inspect", put(("eval", "model"), "vllm2/example/model")),
+    "no address of Inspect": ("inspect", put(("eval", "model_base_url"), None)),
+    "a path as an address": ("inspect", put(("eval", "model_base_url"), "/models/example")),
+    "an address without a host": ("inspect", put(("eval", "model_base_url"), "http://")),
+    "another version of Inspect": ("inspect", put(("eval", "packages"), {"inspect_ai": "1.0"})),
+    "no version of Inspect": ("inspect", put(("eval", "packages"), {})),
+    "a plugin of lm-eval": ("lm-eval", put(("config", "model"), "my-inprocess-completions")),
+    "a list for a model": ("lm-eval", put(("config", "model"), ["local-completions"])),
+    "no address of lm-eval": ("lm-eval", put(("config", "model_args"), "model=example/model")),
+    "another version of lm-eval": ("lm-eval", put(("lm_eval_version",), "1.0")),
+    "no version of lm-eval": ("lm-eval", put(("lm_eval_version",), None)),
+}
+
+
+@pytest.mark.parametrize("what", UNKNOWN)
+def test_nothing_counts_as_served_but_a_known_client_at_an_address(what: str) -> None:
+    name, edit = UNKNOWN[what]
+    both = side(name, edit, "results") | side(name, edit, "baseline")
+    if what in {"a plugin of Inspect", "a provider with a near name"}:
+        model = "own" if "plugin" in what else "vllm2"
+        both["facts"] = edited_yaml(
+            files(name).facts, put(("served_name",), f"{model}/example/model")
+        )
+    with pytest.raises(InputError, match=NOT_ASKED):
+        imported(name, **both)
+
+
+def test_arguments_of_lm_eval_may_be_a_mapping() -> None:
+    edit = put(("config", "model_args"), {"base_url": "https://engine.example/v1"})
+    both = side("lm-eval", edit, "results") | side("lm-eval", edit, "baseline")
+    assert evaluated("lm-eval", **both).endpoint == "vllm"
+
+
 @pytest.mark.parametrize("name", LOADED)
 def test_results_of_an_endpoint_need_a_sidecar_that_names_it(name: str) -> None:
     facts = edited_yaml(files(name).facts, without(("endpoint",)))
