@@ -130,9 +130,36 @@ class Change:
         """
         return self._history.merge_bases(self.base_tip, self.head) == (self.merge_base,)
 
-    def former(self, paths: Iterable[str]) -> Iterator[Mapping[str, Side]]:
+    def former(self, paths: Iterable[str], since: str) -> Iterator[Mapping[str, Side]]:
         """What the target branch has and had at some paths together; see `FormerSides.of`."""
-        return self._former.of({path: self.base.get(path) or ABSENT for path in paths})
+        return self._former.of({path: self.base.get(path) or ABSENT for path in paths}, since)
+
+    def was_at(self, commit: str) -> bool:
+        """Whether the target branch is at a commit or was; see `FormerSides.has`."""
+        return self._former.has(commit)
+
+    @cached_property
+    def branch_point(self) -> str:
+        """The newest of the target branch's own commits that the head descends from, or is.
+
+        Not always `merge_base`, which may be a commit that was merged into both.
+
+        Raises:
+            FactUnavailable: none of its last few thousand, or not in this clone.
+        """
+        return self._former.newest_below(self.head)
+
+    @cached_property
+    def departed(self) -> tuple[Entry, ...]:
+        """Every path that differs between `branch_point` and head, in byte order.
+
+        Raises:
+            FactUnavailable: as `branch_point`.
+            InputError: as when the change was read.
+        """
+        if self.branch_point == self.merge_base:
+            return self.entries
+        return changed_paths(self._git, self._objects.tree_of(self.branch_point), self.head_tree)
 
     def entry(self, path: str) -> Entry | None:
         """The entry of a path; None when the change leaves it alone."""

@@ -2,7 +2,8 @@
 """What a branch had at some paths together, commit by commit, as far back as anybody asks.
 
 Back along first parents alone: what was merged into the branch never was the branch, so that what a
-change held before its last commit is none of it. No date counts, because whoever makes a commit
+change held before its last commit is none of it. The way back ends at the commit that somebody
+started from, which must be one of them. No date counts, because whoever makes a commit
 chooses it; the number of commits bounds the way. Where a clone was cut off before that bound, what
 the branch had earlier can not be told.
 """
@@ -44,23 +45,55 @@ class FormerSides:
         self._replaced: dict[int, list[_Replaced]] = {}
         self._failed: PastUnavailable | None = None
 
-    def of(self, now: Mapping[str, Side]) -> Iterator[Mapping[str, Side]]:
+    def of(self, now: Mapping[str, Side], since: str) -> Iterator[Mapping[str, Side]]:
         """What was at some paths together, newest first: at the tip, and before each change of one.
 
         Args:
             now: what is there at the tip; absent sides too.
+            since: a commit that `has` knows; what was there is the last that comes.
 
         Raises:
-            PastUnavailable: commits or trees that are not in this clone, or too many changes.
+            PastUnavailable: trees that are not in this clone, or too many changes.
         """
         there = dict(now)
         yield dict(there)
-        for start in range(0, len(self._pairs), STEP):
-            for replaced in self._step(start, now):
+        end = self._commits.index(since)
+        for start in range(0, end, STEP):
+            for replaced in self._step(start, now)[: end - start]:
                 mine = {path: side for path, side in replaced if path in there}
                 if mine:
                     there |= mine
                     yield dict(there)
+
+    def has(self, commit: str) -> bool:
+        """Whether the branch is at a commit or was, as far back as anybody looks.
+
+        Raises:
+            PastUnavailable: not in this clone, which is cut off.
+        """
+        if commit in self._commits:
+            return True
+        self._require_whole()
+        return False
+
+    def newest_below(self, commit: str) -> str:
+        """The newest commit of the branch that another one descends from, or is.
+
+        Raises:
+            PastUnavailable: none of those that anybody looks at.
+        """
+        options = ("--first-parent", f"--max-count={COMMITS_LIMIT + 1}")
+        out = self._git.run("rev-list", *options, self._tip, f"^{commit}", "--").out
+        # Where dates lie, git may take more of them for newer, never fewer: an older one is found.
+        newer = len(out.split())
+        if newer < len(self._commits):
+            return self._commits[newer]
+        self._require_whole()
+        raise PastUnavailable(
+            f"{commit[:12]} descends from none of the branch's last {COMMITS_LIMIT:,} commits"
+        )
+
+    def _require_whole(self) -> None:
         if self._cut:
             saw = f"this clone is cut off at {self._cut[:12]}, and what the branch had before"
             raise PastUnavailable(f"{saw} can not be told: git fetch --unshallow")

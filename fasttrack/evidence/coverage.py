@@ -11,8 +11,7 @@ A changed boundary is told by no commit's date, which its author chooses, but me
 on which the run ended: under `trust.boundary: grace` evidence of the last `GRACE_DAYS` days stays
 covered when the target branch moved on just outside the roots, older evidence does not. What it was
 measured with must be what that branch had, or what the change brings
-(`fasttrack.evidence.surroundings`); else it is stale, wherever the statement lies. Configuration
-that a run read must have been there in the same way, and counts for nothing beyond that.
+(`fasttrack.evidence.surroundings`); else it is stale, wherever the statement lies.
 """
 
 from collections import defaultdict
@@ -20,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
-from fasttrack.case import Case, lies_in
+from fasttrack.case import Case
 from fasttrack.evidence.acceptable import (
     device_fault,
     floor_fault,
@@ -36,7 +35,7 @@ from fasttrack.evidence.predicates.sync_audit_v1 import SyncAuditV1
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.status import MISSING, Answer, Status
 from fasttrack.evidence.subject import unit_of
-from fasttrack.evidence.surroundings import Around, Nowhere, surroundings
+from fasttrack.evidence.surroundings import Around, Nowhere, Then, surroundings
 from fasttrack.evidence.trust import Judged, Reason, shortfall
 from fasttrack.manifest.cells import Cell, CellId
 from fasttrack.manifest.model import Manifest
@@ -230,20 +229,30 @@ def _boundary(statement: Statement, inputs: UnitInputs, terms: Terms) -> Answer:
     then: dict[str, str | None] = {f.path: f.sha256 for f in statement.predicate.inputs.boundary}
     now = {file.path: file.sha256 for file in inputs.boundary}
     then |= dict.fromkeys(now.keys() - then.keys())
-    other = sorted(p for p in then if then[p] != (now.get(p) or terms.around.now(p)))
-    if not other:
-        return Answer(Status.COVERED, f"shown by {_run(statement)}", covers=True)
-    moved = [path for path in other if not lies_in(inputs.unbound, path)]
+    around = terms.around
+    moved = {p: then[p] for p in sorted(then) if then[p] != (now.get(p) or around.now(p))}
     age = (terms.day - statement.predicate.run.finished.date()).days
     grace = terms.policy.trust.boundary == "grace" and age <= GRACE_DAYS
-    # Asked only where it decides: it may take a walk through the branch's history.
-    if (grace or not moved) and (foreign := terms.around.foreign(then, _bound(inputs))):
-        when = f"{_several(foreign, inputs)} was in {_run(statement)}"
-        return Answer(Status.STALE, f"{when} what neither the target branch nor the change has had")
+    # What was there is asked only where it decides: it may take a walk through history.
+    if (grace or not moved) and (text := _strange(statement, inputs, around, moved)):
+        return Answer(Status.STALE, text)
     if not moved:
         return Answer(Status.COVERED, f"shown by {_run(statement)}", covers=True)
-    text = f"{_several(moved, inputs)} changed since {_run(statement)}"
+    text = f"{_several([*moved], inputs)} changed since {_run(statement)}"
     return Answer(Status.BOUNDARY_CHANGED, text, covers=grace)
+
+
+def _strange(statement: Statement, inputs: UnitInputs, around: Around, moved: Then) -> str:
+    """What of a run's surroundings nobody can have seen; empty when somebody can."""
+    ran, run = statement.predicate.inputs, _run(statement)
+    if ran.target is None:
+        return f"{run} does not say what it had otherwise than the target branch"
+    if not around.was_at(ran.target):
+        return f"{run} started from {ran.target[:12]}, which the target branch never was at"
+    if strange := around.strange(ran, moved, _bound(inputs)):
+        had = "what neither the target branch nor the change has had"
+        return f"{_several(strange, inputs)} was in {run} {had}"
+    return ""
 
 
 def _bound(inputs: UnitInputs) -> Iterator[str]:

@@ -7,21 +7,27 @@ statement did is not signed at all. The plan itself is compared with its commit:
 fewer tests is not signed either. Seeds follow from no commit, so that the plan has to come from
 where it was made, not from where it was run. Statements that show nothing are signed too: that a
 cell failed is worth knowing, and covers nothing. So are two runs of one cell, as they are two runs.
+
+What was collected names every file that a run used. Signed is in its place which commit of the
+target branch the plan's descends from, and what was otherwise than there
+(`fasttrack.evidence.departure`).
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from fasttrack.config import needed
 from fasttrack.errors import InputError, Problem
 from fasttrack.evidence.bundle import Entry
+from fasttrack.evidence.departure import Departure
 from fasttrack.evidence.derived import Derived
 from fasttrack.evidence.dsse import sign
 from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.plan import Plan, PlannedCell, PlannedUnit
 from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
 from fasttrack.evidence.predicates.stress_v1 import StressV1
-from fasttrack.evidence.statement import Statement
+from fasttrack.evidence.statement import MAX_BYTES, Statement
 from fasttrack.evidence.subject import ANYWHERE, hardware_of
 from fasttrack.manifest.cells import CellId
 
@@ -33,6 +39,7 @@ def signed_bundle(
     entries: Sequence[Entry],
     plan: Plan,
     derived: Derived,
+    departure: Departure,
     signer: "Signer",
 ) -> list[bytes]:
     """An envelope for every statement of a bundle.
@@ -41,6 +48,7 @@ def signed_bundle(
         entries: the statements.
         plan: what they had to be.
         derived: what follows from the plan's commit, from git objects.
+        departure: what that commit has otherwise than the target branch.
         signer: of one of the policy's keys.
 
     Raises:
@@ -54,7 +62,22 @@ def signed_bundle(
     problems += _derived_again(plan, derived)
     if problems:
         raise InputError(problems)
-    return [sign(entry.statement, signer) for entry in entries]
+    return [sign(_departing(entry, plan, departure), signer) for entry in entries]
+
+
+def _departing(entry: Entry, plan: Plan, departure: Departure) -> Statement:
+    """The statement as it is signed."""
+    predicate = entry.statement.predicate
+    unit = plan.unit(predicate.inputs.unit)
+    bound = {file.path for file in (*unit.files, *unit.tests)}
+    with needed(entry.where):
+        inputs = departure.told(predicate.inputs, bound, unit.boundary, entry.where)
+    update = {"inputs": inputs}
+    found = Statement(entry.statement.predicate_type, predicate.model_copy(update=update))
+    if (size := len(found.to_bytes())) > MAX_BYTES:
+        saw = f"a statement of {size:,} bytes, with {len(inputs.apart):,} files that differ"
+        raise InputError.one(entry.where, saw, f"at most {MAX_BYTES:,}")
+    return found
 
 
 def _twice(entries: Sequence[Entry]) -> Iterator[Problem]:

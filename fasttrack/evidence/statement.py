@@ -85,6 +85,9 @@ class Statement:
     def to_bytes(self) -> bytes:
         """The payload that is signed: JSON with sorted keys; equal statements, equal bytes."""
         inputs = self.predicate.inputs
+        predicate = self.predicate.model_dump(mode="json")
+        if inputs.target is None:  # as collected: what only signing adds is not there
+            del predicate["inputs"]["target"], predicate["inputs"]["apart"]
         whole = {
             "_type": STATEMENT_TYPE,
             "subject": [
@@ -92,7 +95,7 @@ class Statement:
                 {"name": f"tests/{inputs.unit}", "digest": {"sha256": inputs.tests}},
             ],
             "predicateType": self.predicate_type,
-            "predicate": self.predicate.model_dump(mode="json"),
+            "predicate": predicate,
         }
         return json.dumps(whole, sort_keys=True, separators=(",", ":")).encode("ascii")
 

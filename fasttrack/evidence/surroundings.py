@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether files that no digest holds were measured as somebody can have seen them.
 
-The target branch moves on while a change waits, and what it had is what people let in: all of it
-together, at one of its commits. So is what the change itself brings, which the rules look at. Any
-other bytes were there only while it was measured: a file beside the tests that rigs them, and is
-put back before anybody looks, is in no digest of the unit. Neither may one pick, file by file, from
-what the branch had at different times.
+A statement names the commit of the target branch that its run started from, and what was otherwise
+than there (`fasttrack.evidence.departure`). What the branch had is what people let in, and what the
+change brings is what the rules look at. So the commit must be one of the branch's own, and all the
+differences must stand together in what would be merged, or in what the change brings, or have stood
+so at one of the branch's later commits: the change has landed then. Any other bytes were there only
+while it was measured, or were picked, file by file, from what the branch had at different times.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
@@ -16,7 +16,8 @@ from fasttrack.case import Case
 from fasttrack.change.change import Change
 from fasttrack.change.tree import ABSENT, Side, Tree
 from fasttrack.config import judged_or_head
-from fasttrack.evidence.inputs import INPUT_LIMIT
+from fasttrack.evidence.predicates.common import Inputs
+from fasttrack.evidence.side_digest import SideDigests
 
 Then = Mapping[str, str | None]
 """Paths to the SHA-256 of what was there; None for no file."""
@@ -26,39 +27,50 @@ class Around(Protocol):
     """What else there is and was in a repository than what digests hold."""
 
     def now(self, path: str) -> str | None:
-        """The SHA-256 of the regular file at a path in the judged tree; None where there is none.
+        """The digest of what is at a path in the judged tree; None where nothing is.
 
         Raises:
             FactUnavailable: it can not be read.
         """
 
-    def foreign(self, then: Then, bound: Iterable[str]) -> tuple[str, ...]:
+    def was_at(self, commit: str) -> bool:
+        """Whether the target branch is at a commit, or was.
+
+        Raises:
+            PastUnavailable: not as far as can be told.
+        """
+
+    def strange(self, ran: Inputs, moved: Then, bound: Iterable[str]) -> tuple[str, ...]:
         """Paths that nobody can have seen as they were in a run; none when all can.
 
         Args:
-            then: everything that the run had.
-            bound: files that digests hold. A file that the run lacked counts as missing only
-                where these, as they are now, stood without it.
+            ran: where the run started from, which `was_at` knows, and what was otherwise there.
+            moved: what it had just outside the roots that is otherwise now.
+            bound: files that digests hold.
 
         Raises:
-            PastUnavailable: not as far as can be told, and not everything can be.
+            PastUnavailable: what the branch had can not be told.
         """
 
 
 class Nowhere:
-    """Knows of nothing: right for whoever asks only for statements without such files."""
+    """Knows of no branch: right for whoever asks only for statements without such files."""
 
     def now(self, path: str) -> str | None:
         """No file."""
         return None
 
-    def foreign(self, then: Then, bound: Iterable[str]) -> tuple[str, ...]:
+    def was_at(self, commit: str) -> bool:
+        """At any commit: nothing tells it from another."""
+        return True
+
+    def strange(self, ran: Inputs, moved: Then, bound: Iterable[str]) -> tuple[str, ...]:
         """All of them."""
-        return tuple(sorted(then))
+        return tuple(sorted({*moved, *(file.path for file in ran.apart)}))
 
 
 class Surroundings:
-    """The bytes that paths have had, in the target branch and by the change."""
+    """What paths have had, in the target branch and by the change."""
 
     def __init__(self, change: Change, tree: Tree) -> None:
         """Looks at nothing yet.
@@ -69,49 +81,64 @@ class Surroundings:
         """
         self._change = change
         self._tree = tree
+        self._digests = SideDigests(change)
         self._known: dict[tuple[object, ...], tuple[str, ...]] = {}
-        self._sha256: dict[str, str] = {}
 
     def now(self, path: str) -> str | None:
         """See `Around`."""
-        return self._digest(self._tree.get(path) or ABSENT)
+        return self._digests.of(self._tree.get(path) or ABSENT)
 
-    def foreign(self, then: Then, bound: Iterable[str]) -> tuple[str, ...]:
+    def was_at(self, commit: str) -> bool:
         """See `Around`."""
-        theirs = {path: sha256 for path, sha256 in then.items() if not self._brings(path, sha256)}
-        held = frozenset(bound if None in theirs.values() else ())
-        asked = frozenset(theirs.items()), held
+        return self._change.was_at(commit)
+
+    def strange(self, ran: Inputs, moved: Then, bound: Iterable[str]) -> tuple[str, ...]:
+        """See `Around`."""
+        apart = {file.path: file.sha256 for file in ran.apart}
+        others = {
+            path: sha256 for path, sha256 in moved.items() if (path, sha256) not in apart.items()
+        }
+        own = self._left_alone(bound) if others else frozenset[str]()
+        asked = ran.target, frozenset(apart.items()), frozenset(others.items()), own
         if asked not in self._known:
-            self._known[asked] = self._never(theirs, held)
+            self._known[asked] = self._strange(str(ran.target), apart, others, own)
         return self._known[asked]
 
-    def _never(self, then: Then, held: Iterable[str]) -> tuple[str, ...]:
-        """The paths that never were so or, if each was, all that are not so now."""
-        entry = self._change.entry
-        fixed = {path: self._tree.get(path) or ABSENT for path in held if not entry(path)}
-        never = set(then)
-        for sides in self._change.former([*then, *fixed]):
-            other = {path for path, sha256 in then.items() if self._digest(sides[path]) != sha256}
-            if not other and all(sides[path] == side for path, side in fixed.items()):
-                return ()
-            never &= other
-        return tuple(sorted(never or (p for p, sha256 in then.items() if self.now(p) != sha256)))
+    def _strange(
+        self, start: str, apart: Then, others: Then, own: Iterable[str]
+    ) -> tuple[str, ...]:
+        missing = [path for path in sorted(apart) if self.now(path) != apart[path]]
+        if all(self._brings(path, sha256) for path, sha256 in apart.items()):
+            missing = []
+        if not missing and not others:
+            return ()
+        sides: Mapping[str, Side] = {}
+        for sides in self._change.former([*apart, *others, *own], start):
+            if missing and self._agree(sides, apart):
+                missing = []
+        if missing:
+            return tuple(missing)
+        if not all(sides[path] == (self._tree.get(path) or ABSENT) for path in own):
+            return tuple(sorted(others))
+        return tuple(p for p in sorted(others) if self._digests.of(sides[p]) != others[p])
 
     def _brings(self, path: str, sha256: str | None) -> bool:
-        """Whether the change leaves a path as it was in the run."""
+        """Whether the change leaves a path as it was; merging may add what others did."""
         entry = self._change.entry(path)
-        return entry is not None and self._digest(entry.new) == sha256
+        return entry is not None and self._digests.of(entry.new) == sha256
 
-    def _digest(self, side: Side) -> str | None:
-        """None for no file; a link or a submodule has no bytes, and is something else than both."""
-        if not side.present:
-            return None
-        if side.is_symlink or side.is_gitlink:
-            return "a link"
-        if side.oid not in self._sha256:
-            content = self._change.blob(side, INPUT_LIMIT)
-            self._sha256[side.oid] = hashlib.sha256(content).hexdigest()
-        return self._sha256[side.oid]
+    def _agree(self, sides: Mapping[str, Side], then: Then) -> bool:
+        return all(self._digests.of(sides[path]) == then[path] for path in then)
+
+    def _left_alone(self, bound: Iterable[str]) -> frozenset[str]:
+        """Of the files that digests hold those that a change of some of them does not bring.
+
+        The target branch had them so where the run started, or they were carried back to what it
+        had around them before. Of a change that has landed nothing is left to bring.
+        """
+        paths = frozenset(bound)
+        mine = frozenset(path for path in paths if self._change.entry(path))
+        return paths - mine if mine else mine
 
 
 def surroundings(case: Case) -> Surroundings:

@@ -213,7 +213,7 @@ def _weight(
     return found
 
 
-_Asked = tuple[Question, frozenset[tuple[str, str]]]
+_Asked = tuple[Question, frozenset[tuple[str, str | None]]]
 
 
 class _Among:
@@ -244,12 +244,15 @@ class _Among:
 
         Nothing is otherwise that can not be told, nor what may be read unbound.
         """
+        inputs = statement.predicate.inputs
+        then: dict[str, str | None] = {file.path: file.sha256 for file in inputs.boundary}
+        then |= {file.path: file.sha256 for file in inputs.apart}
         moved = []
-        for file in statement.predicate.inputs.boundary:
-            if not lies_in(self._unbound, file.path):
+        for path, sha256 in then.items():
+            if not lies_in(self._unbound, path):
                 with suppress(FactUnavailable):
-                    if self._around.now(file.path) != file.sha256:
-                        moved.append((file.path, file.sha256))
+                    if self._around.now(path) != sha256:
+                        moved.append((path, sha256))
         return question(statement), frozenset(moved)
 
     def plan(self, statement: Statement) -> dict[Fault, str]:

@@ -2,20 +2,22 @@
 """The engine of `plans` in the lane: changes of it, and signed statements for what they owe."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from fasttrack.change.read import read_revision
+from fasttrack.change.read import read_change, read_revision
 from fasttrack.config import read_config
 from fasttrack.evidence import store
 from fasttrack.evidence.choice import Choice
+from fasttrack.evidence.departure import Departure
 from fasttrack.evidence.dsse import sign
 from fasttrack.evidence.inputs import InputGraph, UnitInputs
 from fasttrack.evidence.planning import Planner
-from fasttrack.evidence.predicates.common import BoundaryFile
+from fasttrack.evidence.predicates.common import BoundaryFile, Inputs
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.subject import hardware_of, unit_of
 from fasttrack.manifest.cells import Cell
@@ -45,18 +47,61 @@ def lane(tier: str = "kernel-tested", policy: str | None = None) -> dict[str, Co
     return engine(region(tier=tier), policy=trusting() if policy is None else policy)
 
 
-def owed_at(where: Path, revision: str) -> tuple[list[Cell], dict[str, UnitInputs]]:
-    """Every cell that a revision's scope owes, and the inputs of the units."""
+@dataclass(frozen=True)
+class Measured:
+    """What statements of a unit say of its bytes.
+
+    Attributes:
+        inputs: the unit's.
+        signed: what `sign` makes of a run that used nothing beside them.
+    """
+
+    inputs: UnitInputs
+    signed: Inputs
+
+
+def owed_at(
+    where: Path, revision: str, used: Iterable[BoundaryFile] = ()
+) -> tuple[list[Cell], dict[str, Measured]]:
+    """Every cell that a revision's scope owes, and what was measured of the units.
+
+    Args:
+        where: the repository; its `main` is the target branch.
+        revision: the plan's commit.
+        used: what a run used beside the boundary.
+    """
     with read_revision(where, revision) as found:
         config = read_config(found, folder=None, policy_file=None)
         planner = Planner(found, config, None)
         cells = planner.owed(Choice())
         graph = InputGraph(found, found.base, planner.manifest, config)
-        return list(cells), {unit: graph.unit_inputs(unit) for unit in map(unit_of, cells)}
+        inputs = {unit: graph.unit_inputs(unit) for unit in map(unit_of, cells)}
+        with read_change(where, target="main", head=revision) as change:
+            departure = Departure(change, planner.manifest.code.roots, config.folder)
+            return list(cells), {
+                unit: Measured(one, signed_inputs(one, departure, used))
+                for unit, one in inputs.items()
+            }
 
 
-def shown(cell: Cell, inputs: UnitInputs, **changes: Any) -> Statement:
+def signed_inputs(
+    inputs: UnitInputs, departure: Departure, used: Iterable[BoundaryFile] = ()
+) -> Inputs:
+    """What a signed statement says of a unit's bytes."""
+    near = tuple(BoundaryFile(path=f.path, sha256=f.sha256) for f in inputs.boundary)
+    bound = {file.path for file in (*inputs.files, *inputs.tests)}
+    collected = Inputs(
+        unit=inputs.unit,
+        digest=inputs.digest,
+        tests=inputs.tests_digest,
+        boundary=(*near, *used),
+    )
+    return departure.told(collected, bound, near, "a statement")
+
+
+def shown(cell: Cell, measured: Measured, **changes: Any) -> Statement:
     """A statement that covers a cell of these inputs, in a run of its own, unless changed."""
+    inputs = measured.inputs
     hardware = hardware_of(cell) or "h100"
     facts = {
         "values": dict(cell.values),
@@ -68,18 +113,17 @@ def shown(cell: Cell, inputs: UnitInputs, **changes: Any) -> Statement:
     content = {"seeds": (1, 2, 3)} if cell.kind in {Kind.KERNEL_TEST, Kind.STRESS} else {}
     told = good(cell.kind, content | changes.pop("content", {}), **(facts | changes))
     predicate = told.predicate
-    boundary = tuple(BoundaryFile(path=f.path, sha256=f.sha256) for f in inputs.boundary)
     machine = predicate.machine.model_copy(update={"device": GPU[hardware]})
-    update = {
-        "inputs": predicate.inputs.model_copy(update={"boundary": boundary}),
-        "machine": machine,
-    }
+    signed = {name: getattr(measured.signed, name) for name in ("boundary", "target", "apart")}
+    update = {"inputs": predicate.inputs.model_copy(update=signed), "machine": machine}
     return Statement(told.predicate_type, predicate.model_copy(update=update))
 
 
-def statements_for(where: Path, revision: str, **changes: Any) -> list[Statement]:
-    """One for every cell that a revision's scope owes."""
-    cells, inputs = owed_at(where, revision)
+def statements_for(
+    where: Path, revision: str, used: Iterable[BoundaryFile] = (), **changes: Any
+) -> list[Statement]:
+    """One for every cell that a revision's scope owes, of runs that used these files as well."""
+    cells, inputs = owed_at(where, revision, used)
     return [shown(cell, inputs[unit_of(cell)], **changes) for cell in cells]
 
 

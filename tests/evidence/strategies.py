@@ -14,6 +14,7 @@ from fasttrack.evidence.predicates import (
     stress_v1,
 )
 from fasttrack.evidence.predicates.common import (
+    ApartFile,
     BoundaryFile,
     CellFacts,
     Clocks,
@@ -216,6 +217,13 @@ inputs = st.builds(
     boundary=few(st.builds(BoundaryFile, path=file_paths, sha256=sha256s)),
     undeclared=few(file_paths),
     cubins=few(sha256s),
+) | st.builds(
+    Inputs,
+    unit=identifiers,
+    digest=sha256s,
+    tests=sha256s,
+    target=sha256s.map(lambda s: s[:40]),
+    apart=few(st.builds(ApartFile, path=file_paths, sha256=st.none() | sha256s)),
 )
 results = st.builds(
     TestResults,

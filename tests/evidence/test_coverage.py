@@ -22,7 +22,13 @@ from fasttrack.evidence.coverage import (
 )
 from fasttrack.evidence.digest import InputFile
 from fasttrack.evidence.inputs import UnitInputs
-from fasttrack.evidence.predicates.common import BoundaryFile, Interval, TestResults
+from fasttrack.evidence.predicates.common import (
+    ApartFile,
+    BoundaryFile,
+    Inputs,
+    Interval,
+    TestResults,
+)
 from fasttrack.evidence.predicates.sync_audit_v1 import AuditedKernel, AuditWaiver
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.status import Answer, Status
@@ -70,13 +76,21 @@ def manifest(**changes: Any) -> Manifest:
     return load_manifest(str(files[MANIFEST]).encode(), "manifest")
 
 
+ELSEWHERE = "e" * 40
+"""A commit of nobody's."""
+
+
 class HadBefore(Nowhere):
     """A target branch whose `engine/ops.py` was something else once."""
 
-    def foreign(self, then: Then, bound: Iterable[str]) -> tuple[str, ...]:
+    def was_at(self, commit: str) -> bool:
+        """At every commit but one."""
+        return commit != ELSEWHERE
+
+    def strange(self, ran: Inputs, moved: Then, bound: Iterable[str]) -> tuple[str, ...]:
         """All but that."""
-        once = then == {"engine/ops.py": digest("8")}
-        return () if once else super().foreign(then, bound)
+        once = moved == {"engine/ops.py": digest("8")}
+        return super().strange(ran, {} if once else moved, bound)
 
 
 HAD_BEFORE = HadBefore()
@@ -85,12 +99,13 @@ MANIFEST_NOW = manifest()
 
 
 def told(kind: Kind = Kind.KERNEL_TEST, **changes: Any) -> Statement:
-    """A statement with the boundary of `inputs`; `machine` and `toolchain` name other fields."""
+    """A statement with the boundary of `inputs`; `machine`, `ran`, ... name other fields."""
     machine, packages = changes.pop("machine", {}), changes.pop("packages", None)
+    ran = {"boundary": BOUNDARY, "target": "c" * 40} | changes.pop("ran", {})
     made = good(kind, **changes)
     predicate = made.predicate
     update: dict[str, Any] = {
-        "inputs": predicate.inputs.model_copy(update={"boundary": BOUNDARY}),
+        "inputs": predicate.inputs.model_copy(update=ran),
         "machine": predicate.machine.model_copy(update=machine),
     }
     if packages is not None:
@@ -174,6 +189,21 @@ TABLE: Mapping[str, tuple[Status, str, dict[str, Any]]] = {
         Status.TOO_OLD,
         "91 days ago",
         {"finished": datetime(2026, 8, 30, tzinfo=UTC)},
+    ),
+    "of no commit": (
+        Status.STALE,
+        "run 222222222222 of 2026-11-20 does not say what it had otherwise",
+        {"ran": {"target": None}},
+    ),
+    "of a commit that was never the target": (
+        Status.STALE,
+        "run 222222222222 of 2026-11-20 started from eeeeeeeeeeee, which the target branch never",
+        {"ran": {"target": ELSEWHERE}},
+    ),
+    "rigged": (
+        Status.STALE,
+        "rig.py, in no digest, was in run 222222222222 of 2026-11-20 what neither the target",
+        {"ran": {"apart": (ApartFile(path="rig.py", sha256=digest("9")),)}},
     ),
     "sound": (Status.COVERED, "shown by run 222222222222 of 2026-11-20", {}),
 }

@@ -78,7 +78,7 @@ def test_a_byte_of_a_unit_makes_exactly_the_cells_stale_that_depend_on_it(
     stale = {(o.cell.kind, o.cell.key) for o in verdict.coverage.owed}
 
     (cells, before), (_, after) = owed_at(repo.path, "main"), owed_at(repo.path, "topic")
-    moved = {unit for unit in before if before[unit].digest != after[unit].digest}
+    moved = {unit for unit in before if before[unit].inputs.digest != after[unit].inputs.digest}
     assert stale == {(c.kind, c.key) for c in cells if unit_of(c) in moved}
     assert 0 < len(stale) < len(cells)
 

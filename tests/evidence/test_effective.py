@@ -19,7 +19,7 @@ from fasttrack.verdict import Outcome
 from fasttrack.vocabulary import Kind, Tier
 from fasttrack.workspace import open_workspace
 from tests.engine import AS_OF, KERNEL
-from tests.evidence.lanes import judged, lane, owed_at, shown, statuses, stored
+from tests.evidence.lanes import KEPT, judged, lane, owed_at, shown, statuses, stored
 from tests.evidence.plans import write_files
 from tests.evidence.units import SOURCES
 
@@ -75,7 +75,9 @@ def test_one_cell_that_lacks_lowers_the_tier_and_age_lowers_it_too(tmp_path: Pat
     rest = [c for c in cells if c.kind is not Kind.KERNEL_TEST]
     rest += [c for c in cells if c.kind is Kind.KERNEL_TEST][1:]
     told = [shown(c, inputs[unit_of(c)]) for c in rest]
-    repo.commit("main", lane("stress-tested") | stored(tmp_path / "less", told), parent=())
+    with read_revision(repo.path) as found:
+        gone = dict.fromkeys(path for path in found.base if path.startswith(KEPT))
+    repo.commit("main", {**gone, **stored(tmp_path / "less", told)})
     assert effective(repo.path) is Tier.COMPILED
 
 

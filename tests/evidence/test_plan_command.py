@@ -73,7 +73,8 @@ def statement_of(plan: Plan, kind: Kind) -> bytes:
         tests=unit.tests_digest,
         finished=datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1),
     )
-    inputs = told.predicate.inputs.model_copy(update={"boundary": unit.boundary})
+    surroundings = {"boundary": unit.boundary, "target": plan.commit}
+    inputs = told.predicate.inputs.model_copy(update=surroundings)
     predicate = told.predicate.model_copy(update={"inputs": inputs})
     return dsse.sign(type(told)(told.predicate_type, predicate), signer("lab"))
 

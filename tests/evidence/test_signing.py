@@ -2,7 +2,7 @@
 """What a bundle must be to be signed, and what signing again does."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -14,17 +14,18 @@ from fasttrack.errors import InputError
 from fasttrack.evidence.accept import accept
 from fasttrack.evidence.bundle import Entry
 from fasttrack.evidence.child import Outcome
+from fasttrack.evidence.departure import Departure, Near
 from fasttrack.evidence.derived import Derived
 from fasttrack.evidence.digest import InputFile
 from fasttrack.evidence.dsse import read_envelope, sign
 from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.plan import Plan, parse_plan
-from fasttrack.evidence.predicates.common import BoundaryFile
+from fasttrack.evidence.predicates.common import ApartFile, BoundaryFile, Inputs
 from fasttrack.evidence.resign import signed_again
 from fasttrack.evidence.shape import judging_digest, runs_of
 from fasttrack.evidence.shown import statement_of
 from fasttrack.evidence.signing import signed_bundle
-from fasttrack.evidence.statement import Statement
+from fasttrack.evidence.statement import Statement, read_statement
 from fasttrack.evidence.store import Stored
 from fasttrack.vocabulary import Kind
 from tests.evidence.collecting import MACHINE, RUN, report
@@ -82,10 +83,25 @@ def statement(plan: Plan, cell: int = 0, run: str = RUN.run) -> Statement:
     )
 
 
+class Departed(Departure):
+    """A plan's commit that has one file otherwise than the target branch."""
+
+    target = "f" * 40
+    apart: tuple[ApartFile, ...] = (ApartFile(path="deep.py", sha256="8" * 64),)
+
+    def __init__(self) -> None:
+        """Asks git nothing."""
+
+    def told(self, inputs: Inputs, bound: Collection[str], near: Near, where: str) -> Inputs:
+        """The same of every statement."""
+        found = {"boundary": tuple(near), "target": self.target, "apart": self.apart}
+        return inputs.model_copy(update=found)
+
+
 def signed(plan: Plan, *statements: Statement, told: Any = None) -> list[bytes]:
     entries = [Entry(f"file:{number}", one) for number, one in enumerate(statements, 1)]
     derived = derived_from(plan, **({"inputs_of": told} if told else {}))
-    return signed_bundle(entries, plan, derived, signer("lab"))
+    return signed_bundle(entries, plan, derived, Departed(), signer("lab"))
 
 
 def changed(one: Statement, part: str, **update: Any) -> Statement:
@@ -96,9 +112,11 @@ def changed(one: Statement, part: str, **update: Any) -> Statement:
     return Statement(one.predicate_type, predicate.model_copy(update=update))
 
 
-def test_every_statement_is_signed_as_it_is_and_by_the_key(plan: Plan) -> None:
-    two = [statement(plan), statement(plan, 1)]
-    envelopes = [read_envelope(line, "it") for line in signed(plan, *two)]
+def test_every_statement_is_signed_with_what_it_had_otherwise_and_by_the_key(plan: Plan) -> None:
+    collected = [statement(plan), statement(plan, 1)]
+    envelopes = [read_envelope(line, "it") for line in signed(plan, *collected)]
+    more = {"target": Departed.target, "apart": Departed.apart}
+    two = [changed(one, "inputs", **more) for one in collected]
     assert [one.payload for one in envelopes] == [one.to_bytes() for one in two]
     keys = trust(key("lab", hardware=("here",)))
     stored = [Stored("f:1", e, s) for e, s in zip(envelopes, two, strict=True)]
@@ -152,7 +170,18 @@ def test_one_statement_with_another_of_these_keeps_all_from_being_signed(
 
 def test_what_a_run_used_beside_the_plans_boundary_may_be_signed(plan: Plan) -> None:
     deep = BoundaryFile(path="deep.py", sha256=OTHER)
-    assert signed(plan, changed(statement(plan), "inputs", boundary=(*NEAR, deep)))
+    (line,) = signed(plan, changed(statement(plan), "inputs", boundary=(*NEAR, deep)))
+    found = read_statement(read_envelope(line, "it").payload, "it").predicate.inputs
+    assert (found.boundary, found.apart) == (NEAR, Departed.apart)
+
+
+def test_a_statement_that_no_store_could_hold_is_not_signed(plan: Plan) -> None:
+    class Far(Departed):
+        apart = tuple(ApartFile(path="a" * 200 + str(n), sha256="8" * 64) for n in range(1000))
+
+    entries = [Entry("file:1", statement(plan))]
+    with pytest.raises(InputError, match=r"^file:1: saw a statement of 2.*with 1,000 files that"):
+        signed_bundle(entries, plan, derived_from(plan), Far(), signer("lab"))
 
 
 def test_a_refusal_may_be_asked_on_any_machine(plan: Plan) -> None:
@@ -196,7 +225,7 @@ def test_a_plan_that_says_other_than_follows_from_its_commit_is_refused(
     told, message = EDITED[what]
     entries = [Entry("file:1", statement(plan))]
     with pytest.raises(InputError, match=f"^{message}"):
-        signed_bundle(entries, plan, derived_from(plan, **told), signer("lab"))
+        signed_bundle(entries, plan, derived_from(plan, **told), Departed(), signer("lab"))
 
 
 def test_a_cell_that_runs_fewer_tests_than_its_unit_has_is_refused(plan: Plan) -> None:

@@ -3,10 +3,12 @@
 
 import os
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fasttrack.change.former import PastUnavailable
 from fasttrack.change.read import read_change, read_revision
@@ -15,7 +17,6 @@ from fasttrack.errors import InputError
 from fasttrack.evidence.at_head import effective_at_head
 from fasttrack.evidence.effective import effective_tiers
 from fasttrack.evidence.predicates.common import BoundaryFile
-from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.surroundings import Surroundings, Then
 from fasttrack.testing import Content, Repo
 from fasttrack.verdict import Outcome
@@ -30,6 +31,7 @@ from tests.evidence.test_surroundings import (
     answers,
     digest_of,
     measured_at,
+    ran,
     started,
     tiers,
 )
@@ -43,76 +45,168 @@ def cloned(repo: Repo, where: Path, *options: str) -> None:
     subprocess.run(command, env=environment, check=True, capture_output=True)
 
 
-def never(repo: Repo, then: Then, bound: Sequence[str] = ()) -> tuple[str, ...]:
-    """Which paths of a run nobody can have seen so."""
+def strange(
+    repo: Repo, start: str, apart: Then, moved: Then | None = None, bound: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Which paths of a run from a commit nobody can have seen so."""
     with read_change(repo.path, target="main", head="topic") as change:
         found = Surroundings(change, judged_or_head(change))
-        texts = {path: None if text is None else digest_of(text) for path, text in then.items()}
-        return found.foreign(texts, bound)
+        texts = (moved or {}).items()
+        then = {path: None if text is None else digest_of(text) for path, text in texts}
+        return found.strange(ran(start, apart), then, bound)
 
 
-def test_files_must_have_stood_together_at_one_commit(tmp_path: Path) -> None:
+def test_what_was_apart_must_have_stood_together_at_one_commit_or_after_the_merge(
+    tmp_path: Path,
+) -> None:
     repo = Repo(tmp_path)
-    repo.commit("main", {"f": "1", "g": "1", "h": "1"})
+    old = repo.commit("main", {"f": "1", "g": "1", "h": "1"})
     repo.commit("main", {"f": "2"})
     start = repo.commit("main", {"g": "2"})
-    repo.commit("topic", {"h": "2"}, parent=start)
-    for then in ({"f": "1", "g": "1"}, {"f": "2", "g": "1"}, {"f": "2", "g": "2"}):
-        assert never(repo, then) == ()
-        assert never(repo, {**then, "h": "2"}) == ()  # the change's own
-    assert never(repo, {"f": "1", "g": "2", "h": "1"}) == ("f", "h")
-    assert never(repo, {"f": "1", "g": "3"}) == ("g",)
+    repo.commit("main", {"f": "3", "h": "3"})
+    tip = repo.commit("main", {"f": "4", "g": "4"})
+    repo.commit("topic", {"g": "mine", "h": "mine"}, parent=tip)
+    for apart in ({"f": "3", "h": "3"}, {"f": "4", "g": "4"}, {"g": "mine", "h": "mine"}):
+        assert strange(repo, start, apart) == ()
+    assert strange(repo, start, {"f": "3", "g": "4"}) == ("f", "g")
+    assert strange(repo, start, {"f": "4", "h": "mine"}) == ()  # as it would be merged
+    assert strange(repo, start, {"f": "3", "h": "mine"}) == ("f",)
+    assert strange(repo, start, {"f": "2", "g": "1"}) == ("f", "g")  # before, and not since
+    assert strange(repo, old, {"f": "2", "g": "1"}) == ()
 
 
-def test_a_file_was_missing_only_beside_the_files_that_miss_it(tmp_path: Path) -> None:
+def test_what_the_change_brings_counts_although_merging_adds_what_others_did(
+    tmp_path: Path,
+) -> None:
     repo = Repo(tmp_path)
-    repo.commit("main", {"test": "without", "near": "lax", "other": "1"})
-    repo.commit("main", {"near": "strict"})
-    repo.commit("main", {"test": "tries late", "late": "1"})
-    start = repo.commit("main", {"other": "2"})
-    repo.commit("topic", {"mine": "1"}, parent=start)
-    then = {"near": "lax", "late": None}
-    assert never(repo, then) == ()
-    assert never(repo, then, ["test"]) == ("late", "near")
-    assert never(repo, then, ["mine"]) == ()  # what the change brings was not there before
-    assert never(repo, {"near": "lax", "other": "1"}, ["test"]) == ()
+    wiring = "a\n" * 9
+    start = repo.commit("main", {"f": wiring, "g": "1"})
+    repo.commit("topic", {"f": "mine\n" + wiring, "h": "1"}, parent=start)
+    repo.commit("main", {"f": wiring + "theirs\n", "g": "2"})
+    mine = {"f": "mine\n" + wiring, "h": "1"}
+    assert strange(repo, start, mine) == ()
+    assert strange(repo, start, {"f": "mine\n" + wiring + "theirs\n", "h": "1"}) == ()
+    assert strange(repo, start, mine | {"g": "2"}) == ("f",)
+    assert strange(repo, start, mine | {"g": "3"}) == ("f", "g")
+
+
+def test_what_moved_must_have_been_so_where_the_run_started_or_be_told_as_apart(
+    tmp_path: Path,
+) -> None:
+    repo = Repo(tmp_path)
+    repo.commit("main", {"near": "0"})
+    start = repo.commit("main", {"near": "1"})
+    repo.commit("main", {"near": "2", "late": "1"})
+    repo.commit("topic", {"mine": "1"}, parent=repo.commit("main", {"near": "3"}))
+    assert strange(repo, start, {}, {"near": "1", "late": None}) == ()
+    for text in ("0", "2", None):
+        assert strange(repo, start, {}, {"near": text}) == ("near",)
+    assert strange(repo, start, {"near": "2"}, {"near": "2"}) == ()
+    assert strange(repo, start, {"near": "2"}, {"near": "0"}) == ("near",)
+    assert strange(repo, start, {}, {"near": "1", "late": "1"}) == ("late",)
+
+
+def test_newer_tests_can_not_be_carried_back_to_older_surroundings(tmp_path: Path) -> None:
+    repo = Repo(tmp_path)
+    start = repo.commit("main", {"code": "1", "test": "lax", "near": "lax"})
+    tip = repo.commit("main", {"test": "tries", "near": "strict", "late": "1"})
+    bound = ["code", "test"]
+    moved = {"near": "lax", "late": None}
+    topic = repo.commit("topic", {"code": "broken"}, parent=tip)
+    assert strange(repo, start, {}, moved, bound) == ("late", "near")
+    assert strange(repo, start, {}, moved, ["code"]) == ()
+    assert strange(repo, start, {}, {}, bound) == ()  # nothing else is otherwise
+    repo.commit("topic", {"code": "broken", "test": "mine"}, parent=tip)
+    assert strange(repo, start, {}, moved, bound) == ()
+    # Once it has landed, the change brings nothing any more.
+    landed = repo.commit("main", {"code": "broken"}, parent=(tip, topic))
+    repo.commit("topic", {"docs": "1"}, parent=landed)
+    assert strange(repo, start, {}, moved, bound) == ()
+
+
+CONTENTS = st.sampled_from(["1", "2", None])
+STATES = st.lists(st.fixed_dictionaries(dict.fromkeys("abc", CONTENTS)), min_size=1, max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STATES, st.integers(0, 5), st.dictionaries(st.sampled_from("abc"), CONTENTS), st.data())
+def test_the_rule_is_that_of_its_words(
+    tmp_path_factory: pytest.TempPathFactory,
+    states: list[dict[str, str | None]],
+    place: int,
+    brought: dict[str, str | None],
+    data: st.DataObject,
+) -> None:
+    repo = Repo(tmp_path_factory.mktemp("repo"))
+    made: list[str] = []
+    before: Mapping[str, str | None] = {}
+    for state in [{}, *states]:
+        made.append(repo.commit("main", {"n": str(len(made))} | edits(before, state)))
+        before = state
+    place = min(place, len(states))
+    repo.commit("topic", {"mine": "1"} | edits(before, brought), parent=made[-1])
+    merged = {**before, **brought}
+    start = dict.fromkeys("abc") | (states[place - 1] if place else {})
+    measured = data.draw(st.fixed_dictionaries(dict.fromkeys("abc", CONTENTS)))
+    apart = {path: text for path, text in measured.items() if text != start[path]}
+    together = [*states[place:], {**dict.fromkeys("abc"), **merged}]
+    wanted = any(all(state[path] == apart[path] for path in apart) for state in together)
+    wanted = wanted or apart.items() <= edits(before, brought).items()
+    assert (strange(repo, made[place], apart) == ()) == wanted
+
+
+def edits(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> dict[str, Content]:
+    """What a commit does to get from one state to another."""
+    return {path: text for path, text in after.items() if text != before.get(path)}
 
 
 DEEP = "engine/deep.py"
 """Imported by what the roots import."""
+WIRED: dict[str, Content] = {
+    **EDIT,
+    "engine/foo/more.py": "X = 1\n",
+    "engine/wiring.py": "TABLE = 1\n",
+    "tests/foo/test_more.py": "def test_more(): pass\n",
+}
+"""Code in the roots, a file that wires it up outside them, and a test."""
 
 
-def also(told: Iterable[Statement], files: Mapping[str, str]) -> list[Statement]:
-    """The statements of runs that used these files as well."""
-    return [
-        Statement(
-            one.predicate_type,
-            one.predicate.model_copy(
-                update={
-                    "inputs": one.predicate.inputs.model_copy(
-                        update={
-                            "boundary": (
-                                *one.predicate.inputs.boundary,
-                                *(BoundaryFile(path=p, sha256=digest_of(files[p])) for p in files),
-                            )
-                        }
-                    )
-                }
-            ),
-        )
-        for one in told
-    ]
+@pytest.mark.parametrize("way", ["as it is", "moved on", "rebased", "caught up", "landed"])
+def test_an_honest_change_keeps_its_evidence_however_it_goes_on(tmp_path: Path, way: str) -> None:
+    repo, start = started(tmp_path)
+    at = repo.commit("topic", WIRED, parent=start)
+    told = statements_for(repo.path, at)
+    assert {file.path for one in told for file in one.predicate.inputs.apart} >= {
+        "engine/wiring.py"
+    }
+    kept = stored(tmp_path / "new", told)
+    head = repo.commit("topic", kept)
+    tip = start
+    for number in range(0 if way == "as it is" else 50):
+        tip = repo.commit("main", {"engine/others.py": f"N = {number}\n"}, parent=tip)
+    if way == "rebased":
+        repo.commit("topic", {**WIRED, **kept}, parent=tip)
+    elif way == "caught up":
+        repo.commit("topic", {"engine/others.py": "N = 49\n"}, parent=(head, tip))
+    elif way == "landed":
+        repo.commit("main", {**WIRED, **kept}, parent=(tip, head))
+        repo.commit("main", {"engine/wiring.py": "TABLE = 2\n"})
+        assert tiers(repo, "main") == [Tier.KERNEL_TESTED]
+        return
+    verdict = judged(repo.path)
+    assert set(statuses(verdict)) == {"covered"}
+    assert verdict.coverage.unknown == ()
 
 
 RIGGED_DEEP = SOURCES[DEEP] + "RIGGED = True\n"
-COVERED = (Outcome.FAST_TRACK, {"covered"}, set())
+COVERED: tuple[Outcome, set[str], set[str]] = (Outcome.FAST_TRACK, {"covered"}, set())
 
 
 @pytest.mark.parametrize(
     ("used", "moved", "wanted"),
     [
         ({DEEP: SOURCES[DEEP]}, {}, COVERED),
-        ({DEEP: SOURCES[DEEP]}, {DEEP: "LIMIT = 2\n"}, PASSES),
+        ({DEEP: SOURCES[DEEP]}, {DEEP: "LIMIT = 2\n"}, COVERED),
         ({DEEP: RIGGED_DEEP}, {}, REFUSED),
         ({DEEP: SOURCES[DEEP], "iniconfig.py": "rig"}, {}, REFUSED),
         ({"manifests/notes.txt": "a: 1\n"}, {"manifests/notes.txt": "a: 2\n"}, COVERED),
@@ -129,7 +223,8 @@ def test_what_a_run_was_seen_to_use_is_held_against_the_target_too(
     repo = Repo(tmp_path / "repo")
     start = repo.commit("main", lane() | {"manifests/notes.txt": "a: 1\n"})
     at = repo.commit("topic", EDIT, parent=start)
-    kept = stored(tmp_path / "new", also(statements_for(repo.path, at), used))
+    told = [BoundaryFile(path=path, sha256=digest_of(text)) for path, text in used.items()]
+    kept = stored(tmp_path / "new", statements_for(repo.path, at, told))
     tip = repo.commit("main", moved | {"docs/foo.md": "later\n"}, parent=start)
     repo.commit("topic", EDIT | dict(kept), parent=tip)
     assert answers(judged(repo.path)) == wanted

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was just outside the roots while evidence was measured must have been there openly."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from fasttrack.config import judged_or_head, read_base_manifests, read_config
 from fasttrack.errors import FactUnavailable
 from fasttrack.evidence.coverage import GRACE_DAYS
 from fasttrack.evidence.effective import effective_tiers
+from fasttrack.evidence.predicates.common import ApartFile, Inputs
 from fasttrack.evidence.surroundings import Surroundings
 from fasttrack.finding import Level
 from fasttrack.testing import Content, Gitlink, Repo, Symlink
@@ -31,7 +33,7 @@ NEWER = {OUTSIDE: SOURCES[OUTSIDE] + "NEWER = 1\n"}
 NEWEST = {OUTSIDE: SOURCES[OUTSIDE] + "NEWER = 2\n"}
 
 
-def measured_at(repo: Repo, where: Path, commit: str, **changes: object) -> dict[str, Content]:
+def measured_at(repo: Repo, where: Path, commit: str, **changes: Any) -> dict[str, Content]:
     """Files with signed evidence of everything that a commit owes, as it was there."""
     return dict(stored(where, statements_for(repo.path, commit, **changes)))
 
@@ -140,7 +142,8 @@ def test_where_a_changed_boundary_is_stale_it_is_told_as_such(tmp_path: Path) ->
     repo, start = started(tmp_path, trusting(boundary="stale"))
     at = repo.commit("topic", EDIT | RIGGED, parent=start)
     repo.commit("clean", EDIT | measured_at(repo, tmp_path / "new", at), parent=start)
-    wanted = (Outcome.NEEDS_EVIDENCE, {"boundary-changed"}, {"FT521"})
+    # Those of other units never had that file in their boundary, and are of a rigged tree as well.
+    wanted = (Outcome.NEEDS_EVIDENCE, {"boundary-changed"}, {"FT519", "FT521"})
     assert answers(judged(repo.path, "clean")) == wanted
 
 
@@ -154,18 +157,24 @@ def tiers(repo: Repo, revision: str) -> list[Tier]:
 
 @pytest.mark.parametrize(
     ("boundary", "tier"),
-    [(AS_IT_WAS, Tier.KERNEL_TESTED), (NEWER, Tier.KERNEL_TESTED), (RIGGED, Tier.DECLARED)],
-    ids=["as it is", "as it was", "as it never was"],
+    [
+        ({}, Tier.KERNEL_TESTED),
+        (AS_IT_WAS, Tier.KERNEL_TESTED),
+        (NEWEST, Tier.DECLARED),
+        (RIGGED, Tier.DECLARED),
+    ],
+    ids=["as it was", "as it is", "as it was before", "as it never was"],
 )
 def test_the_effective_tier_falls_with_evidence_of_bytes_that_nobody_had(
     tmp_path: Path, boundary: dict[str, Content], tier: Tier
 ) -> None:
-    repo, start = started(tmp_path)
-    repo.commit("main", NEWER, parent=start)
-    tip = repo.commit("main", AS_IT_WAS)
-    at = repo.commit("topic", boundary, parent=tip)
+    repo, _ = started(tmp_path)
+    repo.commit("main", NEWEST)
+    start = repo.commit("main", NEWER)
+    at = repo.commit("topic", boundary, parent=start)
     told = [*statements_for(repo.path, at)]
     assert {one.cell.kind for one in told} >= {Kind.KERNEL_TEST, Kind.REFUSAL}
+    tip = repo.commit("main", AS_IT_WAS, parent=start)
     assert tiers(repo, repo.commit("main", stored(tmp_path / "new", told), parent=tip)) == [tier]
 
 
@@ -173,56 +182,75 @@ def digest_of(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def had(repo: Repo, path: str, texts: Sequence[str | None]) -> list[bool]:
-    """Which of the contents a path has had; None for nothing."""
+def ran(start: str, apart: Mapping[str, str | None]) -> Inputs:
+    """A run that started from a commit, with these files otherwise than there."""
+    files = tuple(
+        ApartFile(path=path, sha256=None if text is None else digest_of(text))
+        for path, text in apart.items()
+    )
+    return Inputs(unit="u", digest="0" * 64, tests="1" * 64, target=start, apart=files)
+
+
+def stood(repo: Repo, start: str, path: str, texts: Sequence[str | None]) -> list[bool]:
+    """With which contents a path can have been in a run that started from a commit."""
     with read_change(repo.path, target="main", head="topic") as change:
         found = Surroundings(change, judged_or_head(change))
-        wanted = [None if text is None else digest_of(text) for text in texts]
-        return [not found.foreign({path: sha256}, ()) for sha256 in wanted]
+        assert found.was_at(start)
+        return [not found.strange(ran(start, {path: text}), {}, ()) for text in texts]
 
 
-def test_bytes_are_the_targets_now_or_before_or_the_changes_own(tmp_path: Path) -> None:
+def test_bytes_that_are_apart_are_the_targets_later_or_the_changes_own(tmp_path: Path) -> None:
     repo = Repo(tmp_path)
     repo.commit("main", {"f": "old"})
     start = repo.commit("main", {"f": "start", "gone": "x"})
     repo.commit("topic", {"f": "between"}, parent=start)
     repo.commit("topic", {"f": "mine", "new": "n", "gone": None})
-    repo.commit("main", {"f": "tip"})
-    texts = ["tip", "start", "old", "mine", "between", None]
-    assert had(repo, "f", texts) == [True, True, True, True, False, False]
-    assert had(repo, "new", ["n", None, "m"]) == [True, True, False]
-    assert had(repo, "gone", ["x", None]) == [True, True]
-    assert had(repo, "nowhere", ["x", None]) == [False, True]
+    repo.commit("main", {"f": "landed"})
+    repo.commit("main", {"f": "start"})
+    texts = ["landed", "mine", "old", "between", None]
+    assert stood(repo, start, "f", texts) == [True, True, False, False, False]
+    assert stood(repo, start, "new", ["n", "m"]) == [True, False]
+    assert stood(repo, start, "gone", [None, "y"]) == [True, False]
+    assert stood(repo, start, "nowhere", ["x"]) == [False]
 
 
-def test_where_a_change_starts_may_never_have_been_the_target(tmp_path: Path) -> None:
+def test_a_commit_that_was_merged_in_is_nothing_to_start_from(tmp_path: Path) -> None:
     repo = Repo(tmp_path)
     start = repo.commit("main", {"f": "1", "g": "1"})
-    side = repo.commit("side", {"f": "rigged", "g": "rigged"}, parent=start)
-    back = repo.commit("side", {"f": "1", "g": "1", "h": "new"})
-    repo.commit("main", {"h": "new"}, parent=(start, back))
-    repo.commit("topic", {"f": "1"}, parent=side)
-    assert had(repo, "f", ["1", "rigged"]) == [True, False]
-    assert had(repo, "g", ["1", "rigged"]) == [True, False]
+    side = repo.commit("side", {"f": "rigged"}, parent=start)
+    back = repo.commit("side", {"f": "1", "h": "new"})
+    tip = repo.commit("main", {"h": "new"}, parent=(start, back))
+    head = repo.commit("topic", {"f": "1"}, parent=side)
+    with read_change(repo.path, target="main", head="topic") as change:
+        found = Surroundings(change, judged_or_head(change))
+        known = [found.was_at(commit) for commit in (start, tip, side, back, head, "f" * 40)]
+    assert known == [True, True, False, False, False, False]
+    assert stood(repo, start, "f", ["rigged"]) == [False]
 
 
-def test_a_link_or_a_submodule_has_no_bytes_and_is_something(tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", [Symlink("text"), Gitlink("1" * 40)])
+def test_a_link_or_a_submodule_has_no_bytes_and_is_something(
+    tmp_path: Path, other: Content
+) -> None:
     repo = Repo(tmp_path)
-    repo.commit("main", {"f": Symlink("text"), "g": Gitlink("1" * 40)})
-    start = repo.commit("main", {"f": "1", "g": "1"})
-    repo.commit("topic", {"h": "1"}, parent=start)
-    for path in "fg":
-        assert had(repo, path, ["1", "text", None]) == [True, False, False]
+    start = repo.commit("main", {"g": "1"})
+    repo.commit("topic", {"f": other}, parent=start)
+    assert stood(repo, start, "f", ["text", "1" * 40]) == [False] * 2
+    with read_change(repo.path, target="main", head="topic") as change:
+        side = change.head_files.get("f")
+        assert side is not None
+        (file,) = ran(start, {"f": f"{side.mode} {side.oid}"}).apart
+        assert Surroundings(change, judged_or_head(change)).now("f") == file.sha256
 
 
 def test_a_former_content_that_is_not_here_is_a_missing_fact_and_no_pass(tmp_path: Path) -> None:
     repo = Repo(tmp_path)
-    repo.commit("main", {"f": "old"})
-    start = repo.commit("main", {"f": "new"})
-    repo.commit("topic", {"g": "1"}, parent=start)
+    start = repo.commit("main", {"f": "old"})
+    repo.commit("main", {"f": "newer"})
+    repo.commit("topic", {"g": "1"}, parent=repo.commit("main", {"f": "new"}))
     with read_change(repo.path, target="main", head="topic") as change:
-        _, former = (sides["f"] for sides in change.former(["f"]))
+        _, former, _ = (sides["f"] for sides in change.former(["f"], start))
     (repo.git_dir / "objects" / former.oid[:2] / former.oid[2:]).unlink()
     with pytest.raises(FactUnavailable, match="not in this clone"):
-        had(repo, "f", ["older"])
-    assert had(repo, "f", ["new"]) == [True]
+        stood(repo, start, "f", ["older"])
+    assert stood(repo, start, "f", ["new"]) == [True]

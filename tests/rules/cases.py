@@ -114,11 +114,11 @@ def build(case: RuleCase, where: Path) -> Path:
     if "head_manifest" in given:
         change[MANIFEST] = _dumped(_merged(manifest, given["head_manifest"]))
     tip = _contents(given["tip"], base) if "tip" in given else None
-    _commit(repo, base, change, tip)
+    start = _commit(repo, base, change, tip)
     if "evidence" not in given:
         return where
     # Statements speak of the tree with the change; evidence and keys are in no digest.
-    kept = evidence_files(given["evidence"], where)
+    kept = evidence_files(given["evidence"], where, start)
     for at, path, content in kept.values():
         {"base": base, "change": change}[at][path] = content
     for path, content in given.get("change", {}).items():
@@ -127,7 +127,7 @@ def build(case: RuleCase, where: Path) -> Path:
     if "new_keys" in given:
         policy["trust"]["keys"] += trusted(given["new_keys"])
         change[POLICY] = _dumped(policy | {"version": 2})
-    _commit(repo, base, change, tip)
+    _commit(repo, base, change, tip, parent=(start,))
     return where
 
 
@@ -136,13 +136,15 @@ def _commit(
     base: Mapping[str, Content],
     change: Mapping[str, Content],
     tip: Mapping[str, Content] | None,
-) -> None:
-    start = repo.commit(
-        "main", _spelled({p: c for p, c in base.items() if c is not None}), parent=()
-    )
+    parent: tuple[str, ...] = (),
+) -> str:
+    """Writes the branches; the commit of `main` at which `topic` leaves it."""
+    files = _spelled({p: c for p, c in base.items() if c is not None})
+    start = repo.commit("main", files, parent=parent)
     repo.commit("topic", _spelled(change), parent=start)
     if tip is not None:
         repo.commit("main", _spelled(tip), parent=start)
+    return start
 
 
 @contextmanager

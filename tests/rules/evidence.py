@@ -27,19 +27,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
 from fasttrack.change.change import Change
-from fasttrack.change.read import read_revision
+from fasttrack.change.read import read_change, read_revision
 from fasttrack.config import read_base_manifests, read_config
+from fasttrack.evidence.departure import Departure
 from fasttrack.evidence.dsse import sign
 from fasttrack.evidence.inputs import InputGraph
 from fasttrack.evidence.owed import variant_tables
 from fasttrack.evidence.predicates import PREDICATES
-from fasttrack.evidence.predicates.common import BoundaryFile
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.subject import hardware_of, unit_of
 from fasttrack.manifest.points import witness_points
 from fasttrack.policy.model import Policy
 from fasttrack.vocabulary import Kind
 from tests.evidence.keys import key
+from tests.evidence.lanes import signed_inputs
 from tests.evidence.strategies import good
 
 STORE = "manifests/evidence/"
@@ -57,15 +58,18 @@ def trusted(keys: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [one.model_dump(mode="json", exclude_none=True) for one in found]
 
 
-def evidence_files(items: Sequence[Mapping[str, Any]], where: Path) -> Kept:
-    """The files of all items; statements speak of the bytes at the branch `topic`."""
+def evidence_files(items: Sequence[Mapping[str, Any]], where: Path, start: str) -> Kept:
+    """The files of all items; statements speak of the bytes at `topic`, which left at `start`."""
     lines: dict[str, list[bytes]] = {}
     places: dict[str, tuple[str, str]] = {}
-    with read_revision(where, "topic") as revision:
+    with (
+        read_revision(where, "topic") as revision,
+        read_change(where, target=start, head="topic") as change,
+    ):
         for item in items:
             assert set(item) <= ITEM, f"{sorted(set(item) - ITEM)}"
             label = item.get("file", "a")
-            lines.setdefault(label, []).append(_line(item, revision))
+            lines.setdefault(label, []).append(_line(item, revision, change))
             place = item.get("at", "change"), item.get("named", "")
             assert places.setdefault(label, place) == place, f"file {label} at two places"
     found = {}
@@ -82,15 +86,15 @@ def resolved(path: str, kept: Kept) -> str:
     return kept[path.removeprefix(LABEL)][1] if path.startswith(LABEL) else path
 
 
-def _line(item: Mapping[str, Any], revision: Change) -> bytes:
+def _line(item: Mapping[str, Any], revision: Change, change: Change) -> bytes:
     if "line" in item:
         return str(item["line"]).encode()
-    told = _statement(item, revision)
+    told = _statement(item, revision, change)
     ids: Iterable[str] = item.get("signed_by", ["lab"])
     return sign(told, *(_signer(item.get("forged_by", name), name) for name in ids))
 
 
-def _statement(item: Mapping[str, Any], revision: Change) -> Statement:
+def _statement(item: Mapping[str, Any], revision: Change, change: Change) -> Statement:
     kind = Kind(item.get("kind", "kernel-test"))
     config = read_config(revision, folder="manifests", policy_file=None)
     (manifest,) = read_base_manifests(revision, config).valid.values()
@@ -114,8 +118,9 @@ def _statement(item: Mapping[str, Any], revision: Change) -> Statement:
     data["machine"]["count"] = int(cell.values.get("tensor_parallel", 1))
     if "results" in data:
         data["results"]["passed"] += [f"{file}::test_it" for file in inputs.runs]
-    boundary = (BoundaryFile(path=f.path, sha256=f.sha256) for f in inputs.boundary)
-    data["inputs"]["boundary"] = [file.model_dump() for file in boundary]
+    departure = Departure(change, manifest.code.roots, config.folder)
+    signed = signed_inputs(inputs, departure).model_dump(mode="json")
+    data["inputs"] |= {name: signed[name] for name in ("boundary", "target", "apart")}
     for path, value in item.get("set", {}).items():
         *folders, name = path.split(".")
         place: Any = data

@@ -23,6 +23,7 @@ from fasttrack.workspace import repository_top
 if TYPE_CHECKING:
     from securesystemslib.signer import Signer
 
+    from fasttrack.change.change import Change
     from fasttrack.evidence.plan import Plan
 
 TARGET = "the target branch's tip"
@@ -94,15 +95,15 @@ def command(
     with read_change(repo, head=head, policy_from=policy_from) as change:
         config = read_config(change, folder=config_dir, policy_file=None)
         where = f"{policy_from or TARGET} ({change.base_tip[:12]})"
-    trust = config.policy.trust
-    _require_known(key_id, read_public(key_file), trust, where)
-    signer = read_signer(key_file, key_id)
-    folder = out or (repository_top(repo) or repo) / config.folder / store.FOLDER
-    if plan is not None and bundle is not None:
-        lines = _signed(repo, config, bundle, plan, signer)
-    else:
-        stored = store.read_folder(folder).statements
-        lines = signed_again(stored, trust, str(resign), signer, as_of)
+        trust = config.policy.trust
+        _require_known(key_id, read_public(key_file), trust, where)
+        signer = read_signer(key_file, key_id)
+        folder = out or (repository_top(repo) or repo) / config.folder / store.FOLDER
+        if plan is not None and bundle is not None:
+            lines = _signed(repo, change, config, bundle, plan=plan, signer=signer)
+        else:
+            stored = store.read_folder(folder).statements
+            lines = signed_again(stored, trust, str(resign), signer, as_of)
     files = store.write(folder, lines)
     names = "".join(f"{file.name}\n" for file in files)
     counting = _counting(files, trust, as_of)
@@ -118,11 +119,12 @@ def _require_one_mode(bundle: Path | None, plan: Path | None, resign: str | None
 
 
 def _signed(
-    repo: Path, config: Config, bundle: Path, plan: "Plan", signer: "Signer"
+    repo: Path, change: "Change", config: Config, bundle: Path, *, plan: "Plan", signer: "Signer"
 ) -> list[bytes]:
     from fasttrack.change.read import read_revision
     from fasttrack.config import read_base_manifests
     from fasttrack.evidence.bundle import statements
+    from fasttrack.evidence.departure import departure
     from fasttrack.evidence.derived import derived
     from fasttrack.evidence.inputs import InputGraph
     from fasttrack.evidence.signing import signed_bundle
@@ -134,7 +136,8 @@ def _signed(
         manifest = read_base_manifests(revision, config).named(plan.manifest.name)
         graph = InputGraph(revision, revision.base, manifest, config)
         found = derived(revision.base, manifest, graph)
-        return signed_bundle(contents.entries, plan, found, signer)
+        departed = departure(change, plan, config.folder)
+        return signed_bundle(contents.entries, plan, found, departed, signer)
 
 
 def _counting(files: Sequence[Path], trust: Trust, day: date) -> int:

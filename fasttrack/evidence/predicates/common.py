@@ -31,6 +31,8 @@ Isolation = Literal["process", "harness"]
 """How far measured code was kept from its result; see `RunFacts`."""
 MAX_NODES = 4096
 """Tests of one cell."""
+MAX_APART = 1024
+"""Files that may differ from the target branch's beside what digests hold."""
 
 
 class Record(BaseModel):
@@ -139,6 +141,16 @@ class BoundaryFile(Record):
     """Of its raw bytes."""
 
 
+class ApartFile(Record):
+    """A file that no digest holds, where a run had it otherwise than the target branch did."""
+
+    path: FilePath
+    """Repository path."""
+    sha256: Sha256 | None
+    """Of its raw bytes; of a link or a submodule, of its mode, a blank and its object id; None
+    where there was no file."""
+
+
 class Inputs(Record):
     """What the evidence depends on; see `fasttrack.evidence.inputs`."""
 
@@ -150,13 +162,25 @@ class Inputs(Record):
     """`judging/v1` of the tests, their `conftest.py` chain, harness and oracle, with the roots and
     the test files that run."""
     boundary: tuple[BoundaryFile, ...] = Field(default=(), max_length=4096)
-    """What its files and its tests import directly from elsewhere, outside the roots, and what else
-    outside them the run was seen to import, or to read of the configuration."""
+    """What its files and its tests import directly from elsewhere, outside the roots; as collected,
+    also what else outside them the run was seen to import, or to read of the configuration."""
     undeclared: tuple[FilePath, ...] = Field(default=(), max_length=4096)
     """Repository files that were loaded or opened and are neither declared nor boundary; any makes
     the statement incomplete."""
     cubins: tuple[Sha256, ...] = Field(default=(), max_length=1024)
     """Machine code that was launched."""
+    target: CommitId | None = None
+    """The newest of the target branch's own commits that the plan's commit descends from; added
+    when it is signed, and without it a statement covers nothing."""
+    apart: tuple[ApartFile, ...] = Field(default=(), max_length=MAX_APART)
+    """Every file outside the roots, and in no digest, that could matter and was otherwise than at
+    `target`."""
+
+    @model_validator(mode="after")
+    def _apart_from_something(self) -> Self:
+        if self.apart and self.target is None:
+            raise ValueError("`apart` without `target`")
+        return self
 
 
 class TestResults(Record):

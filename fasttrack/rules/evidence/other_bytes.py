@@ -14,15 +14,15 @@ class OtherBytes(StatementRule):
     level = Level.NOTE
     refuses = (
         "A brought trusted statement that binds to other files or tests than its cell's unit has "
-        "after the merge, or to another unit; or that was measured while a file just outside the "
-        "roots was as neither the target branch nor the change has had it."
+        "after the merge, or to another unit; or whose run started from no commit of the target "
+        "branch, or had files outside the roots otherwise than there that neither stand so after "
+        "the merge nor did at one later commit of that branch."
     )
     why = "It covers nothing: what was measured is not what would be merged."
     blind = (
-        "Files that no digest and no boundary holds; the maximum age bounds what they do. Where "
-        "changes are merged by rebasing, each of their commits was the target branch."
+        "What the target branch changed since in files that no digest and no boundary holds; the "
+        "maximum age bounds what they do. Where changes are merged by rebasing, each of their "
+        "commits was the target branch."
     )
     fix = "fasttrack evidence plan, for what lacks"
-    want = (
-        "the digests of the unit's files and tests after the merge, and a boundary that was there"
-    )
+    want = "the digests of the unit's files and tests after the merge, in surroundings that were"

@@ -26,6 +26,7 @@ from fasttrack.config import (
 from fasttrack.evidence import store
 from fasttrack.evidence.choice import Choice
 from fasttrack.evidence.coverage import Terms
+from fasttrack.evidence.departure import Departure, departure
 from fasttrack.evidence.dsse import sign
 from fasttrack.evidence.gathered import gather, judged_evidence
 from fasttrack.evidence.inputs import InputGraph
@@ -96,7 +97,9 @@ class Scratch:
     def evidence(self, commit: str, run: str) -> Mapping[str, Content]:
         """Files with a signed statement of one run for each cell that a commit owes."""
         plan = self._planned(commit)
-        told = (_shown(plan, cell, run) for cell in plan.cells)
+        with read_change(self.repo.path, target="main", head=commit) as change:
+            departed = departure(change, plan, KEPT.partition("/")[0])
+            told = [_shown(plan, cell, run, departed) for cell in plan.cells]
         files = store.write(self._where / run, [sign(one, signer(KEY)) for one in told])
         return {KEPT + file.name: file.read_bytes() for file in files}
 
@@ -159,7 +162,7 @@ def _unit(cell: PlannedCell) -> str:
     return GATE if cell.kind == "refusal" else str(cell.values["unit"])
 
 
-def _shown(plan: Plan, cell: PlannedCell, run: str) -> Statement:
+def _shown(plan: Plan, cell: PlannedCell, run: str, departed: Departure) -> Statement:
     """A statement that covers a planned cell."""
     unit = plan.unit(cell.unit)
     facts: dict[str, Any] = {"values": dict(cell.values), "unit": unit.unit, "hardware": "cpu"}
@@ -171,6 +174,8 @@ def _shown(plan: Plan, cell: PlannedCell, run: str) -> Statement:
         hardware="cpu", device="a processor", arch=plan.archs["cpu"], count=1, memory_bytes=1 << 34
     )
     inputs = told.predicate.inputs.model_copy(update={"boundary": unit.boundary})
+    bound = {file.path for file in (*unit.files, *unit.tests)}
+    inputs = departed.told(inputs, bound, unit.boundary, "a statement")
     changed = told.predicate.model_copy(update={"machine": machine, "inputs": inputs})
     return Statement(told.predicate_type, changed)
 

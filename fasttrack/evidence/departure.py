@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan's commit has otherwise than the target branch where it left it, beside the digests.
+
+Whoever measures can rig a run by files that no digest holds: one that stands in for another, a
+harness that lets everything pass, a check that is taken away. Any of them makes the commit differ
+from the one of the target branch that it descends from, and `sign` has git to tell where. So a
+statement names that commit and these differences, whether or not a run was seen to use them, and
+nothing of what was as on the target branch.
+
+Code that could be imported, and links, count always. Configuration decides nothing by itself, and a
+tier or a key may be edited after a run: it counts where the run read it, or where it was gone. What
+a run used with other bytes than its commit's counts as it was used.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from pydantic import ValidationError
+
+from fasttrack.case import lies_in
+from fasttrack.change.change import Change
+from fasttrack.change.tree import ABSENT, Entry
+from fasttrack.config import needed
+from fasttrack.errors import InputError
+from fasttrack.evidence.plan import LOADED, Plan
+from fasttrack.evidence.predicates.common import MAX_APART, BoundaryFile, Inputs
+from fasttrack.evidence.side_digest import SideDigests
+from fasttrack.evidence.statement import problems_of
+from fasttrack.evidence.store import FOLDER
+from fasttrack.evidence.unit_paths import SETTINGS
+
+Near = Collection[BoundaryFile]
+"""What a unit's files and tests import directly from outside the roots."""
+
+
+class Departure:
+    """What a plan's commit has otherwise than the target branch.
+
+    Attributes:
+        target: the newest of the target branch's own commits that the plan's descends from.
+    """
+
+    def __init__(self, change: Change, roots: Sequence[str], folder: str) -> None:
+        """Compares the commits.
+
+        Args:
+            change: from the target branch to the plan's commit.
+            roots: the manifest's roots at that commit.
+            folder: of the configuration.
+
+        Raises:
+            FactUnavailable: the histories do not meet in what is looked at, or is here.
+        """
+        self.target = change.branch_point
+        self._tree = change.head_files
+        self._digests = SideDigests(change)
+        self._kept = f"{folder}/{FOLDER}/"
+        self._unbound = (f"{folder}/", *SETTINGS)
+        beside = (entry for entry in change.departed if not lies_in(roots, entry.path))
+        self._beside = [entry for entry in beside if _other_bytes(entry)]
+
+    def told(self, inputs: Inputs, bound: Collection[str], near: Near, where: str) -> Inputs:
+        """What a statement says when it is signed, from what was collected.
+
+        Args:
+            inputs: of a run, with every file that it was seen to use.
+            bound: paths of the files that its digests hold.
+            near: the boundary of its unit in the plan's commit.
+            where: how messages name the statement.
+
+        Raises:
+            FactUnavailable: a file that can not be read.
+            InputError: too many files to tell, or a name that can not be told.
+        """
+        used = {file.path: file.sha256 for file in inputs.boundary}
+        known = used.keys() | {file.path for file in near}
+        apart = {
+            entry.path: self._digests.of(entry.new)
+            for entry in self._beside
+            if entry.path not in bound and (entry.path in known or self._counts(entry))
+        }
+        apart |= self._edited(used)
+        if len(apart) > MAX_APART:
+            saw = f"{len(apart):,} files beside the roots that are not as on the target branch"
+            fix = "measure a commit that is nearer to the target branch"
+            raise InputError.one(where, saw, f"at most {MAX_APART:,}", fix)
+        files = [{"path": path, "sha256": apart[path]} for path in sorted(apart)]
+        change = {"boundary": tuple(near), "target": self.target, "apart": tuple(files)}
+        try:
+            return Inputs(**(dict(inputs) | change))
+        except ValidationError as error:
+            raise InputError(problems_of(error, where)) from error
+
+    def _counts(self, entry: Entry) -> bool:
+        """Whether a difference could matter although nobody was seen to use the file."""
+        if entry.path.endswith(LOADED) or entry.is_symlink or entry.is_gitlink:
+            return True
+        settings = lies_in(self._unbound, entry.path) and not entry.path.startswith(self._kept)
+        return entry.deleted and settings
+
+    def _edited(self, used: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """The files that a run used with other bytes than its commit has."""
+        for path, sha256 in used.items():
+            if self._digests.of(self._tree.get(path) or ABSENT) != sha256:
+                yield path, sha256
+
+
+def _other_bytes(entry: Entry) -> bool:
+    """Whether more differs than the bit that says that a file can be executed."""
+    return entry.old.oid != entry.new.oid or entry.is_symlink or entry.is_gitlink
+
+
+def departure(change: Change, plan: Plan, folder: str) -> Departure:
+    """The same, where nothing can go on without: what can not be told is an InputError.
+
+    Args:
+        change: from the target branch to the plan's commit.
+        plan: the plan.
+        folder: of the configuration.
+    """
+    with needed(f"commit {plan.commit[:12]}"):
+        return Departure(change, plan.roots, folder)
