@@ -7,9 +7,12 @@ from the one of the target branch that it descends from, and `sign` has git to t
 statement names that commit and these differences, whether or not a run was seen to use them, and
 nothing of what was as on the target branch.
 
-Code that could be imported, and links, count always. Configuration decides nothing by itself, and a
-tier or a key may be edited after a run: it counts where the run read it, or where it was gone. What
-a run used with other bytes than its commit's counts as it was used.
+Every file counts, whatever its name: a compiler reads headers, a program asks whether a file is
+there, and an environment in the tree may hold anything. Left out is prose, which people edit after
+a run; of the roots all but compiled modules, which stand in for sources, as another unit's digest
+may hold the rest; and configuration, as it decides nothing by itself, and a tier or a key may be
+edited: it counts where the run read it, or where it was gone. Links count always. What a run used
+with other bytes than its commit's counts as it was used.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,7 +24,7 @@ from fasttrack.change.change import Change
 from fasttrack.change.tree import ABSENT, Entry
 from fasttrack.config import needed
 from fasttrack.errors import InputError
-from fasttrack.evidence.plan import LOADED, Plan
+from fasttrack.evidence.plan import Plan
 from fasttrack.evidence.predicates.common import MAX_APART, BoundaryFile, Inputs
 from fasttrack.evidence.side_digest import SideDigests
 from fasttrack.evidence.statement import problems_of
@@ -30,6 +33,12 @@ from fasttrack.evidence.unit_paths import SETTINGS
 
 Near = Collection[BoundaryFile]
 """What a unit's files and tests import directly from outside the roots."""
+
+
+PROSE = (".md", ".rst")
+"""Ends of files that are for people."""
+COMPILED = (".pyc", ".pyd", ".so")
+"""Ends of files that Python imports in place of a source."""
 
 
 class Departure:
@@ -55,8 +64,8 @@ class Departure:
         self._digests = SideDigests(change)
         self._kept = f"{folder}/{FOLDER}/"
         self._unbound = (f"{folder}/", *SETTINGS)
-        beside = (entry for entry in change.departed if not lies_in(roots, entry.path))
-        self._beside = [entry for entry in beside if _other_bytes(entry)]
+        self._roots = tuple(roots)
+        self._others = [entry for entry in change.departed if _other_bytes(entry)]
 
     def told(self, inputs: Inputs, bound: Collection[str], near: Near, where: str) -> Inputs:
         """What a statement says when it is signed, from what was collected.
@@ -75,12 +84,12 @@ class Departure:
         known = used.keys() | {file.path for file in near}
         apart = {
             entry.path: self._digests.of(entry.new)
-            for entry in self._beside
+            for entry in self._others
             if entry.path not in bound and (entry.path in known or self._counts(entry))
         }
         apart |= self._edited(used)
         if len(apart) > MAX_APART:
-            saw = f"{len(apart):,} files beside the roots that are not as on the target branch"
+            saw = f"{len(apart):,} files in no digest that are not as on the target branch"
             fix = "measure a commit that is nearer to the target branch"
             raise InputError.one(where, saw, f"at most {MAX_APART:,}", fix)
         files = [{"path": path, "sha256": apart[path]} for path in sorted(apart)]
@@ -92,10 +101,14 @@ class Departure:
 
     def _counts(self, entry: Entry) -> bool:
         """Whether a difference could matter although nobody was seen to use the file."""
-        if entry.path.endswith(LOADED) or entry.is_symlink or entry.is_gitlink:
+        path = entry.path
+        if entry.is_symlink or entry.is_gitlink:
             return True
-        settings = lies_in(self._unbound, entry.path) and not entry.path.startswith(self._kept)
-        return entry.deleted and settings
+        if lies_in(self._unbound, path):
+            return entry.deleted and not path.startswith(self._kept)
+        if lies_in(self._roots, path):
+            return path.endswith(COMPILED)
+        return not path.endswith(PROSE)
 
     def _edited(self, used: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """The files that a run used with other bytes than its commit has."""

@@ -107,20 +107,23 @@ class Surroundings:
     def _strange(
         self, start: str, apart: Then, others: Then, own: Iterable[str]
     ) -> tuple[str, ...]:
-        missing = [path for path in sorted(apart) if self.now(path) != apart[path]]
+        missing = tuple(path for path in sorted(apart) if self.now(path) != apart[path])
         if all(self._brings(path, sha256) for path, sha256 in apart.items()):
-            missing = []
+            missing = ()
         if not missing and not others:
             return ()
         sides: Mapping[str, Side] = {}
         for sides in self._change.former([*apart, *others, *own], start):
-            if missing and self._agree(sides, apart):
-                missing = []
+            if missing and self._agree(sides, {**apart, **others}) and self._same(sides, own):
+                return ()
         if missing:
-            return tuple(missing)
-        if not all(sides[path] == (self._tree.get(path) or ABSENT) for path in own):
+            return missing
+        if not self._same(sides, own):
             return tuple(sorted(others))
         return tuple(p for p in sorted(others) if self._digests.of(sides[p]) != others[p])
+
+    def _same(self, sides: Mapping[str, Side], paths: Iterable[str]) -> bool:
+        return all(sides[path] == (self._tree.get(path) or ABSENT) for path in paths)
 
     def _brings(self, path: str, sha256: str | None) -> bool:
         """Whether the change leaves a path as it was; merging may add what others did."""

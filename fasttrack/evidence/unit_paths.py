@@ -62,6 +62,7 @@ class PathGraph:
         self._units: dict[str, UnitPaths] = {}
         self._left: dict[str, tuple[tuple[str, str], ...]] = {}
         self._matches: dict[str, tuple[str, ...]] = {}
+        self._tested: dict[str, bool] = {}
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -103,7 +104,9 @@ class PathGraph:
 
     def has_tests(self, path: str) -> bool:
         """Whether pytest surely finds a test in a source; raises FactUnavailable as `side` does."""
-        return defines_tests(self._text(path))
+        if path not in self._tested:
+            self._tested[path] = defines_tests(self._text(path))
+        return self._tested[path]
 
     def own_files(self, unit: str) -> Reasons:
         """What the manifest gives to a unit."""

@@ -69,6 +69,9 @@ def changed(tmp_path: Path, edits: Mapping[str, Content]) -> Repo:
     [
         ({"engine/a.py": "2", "engine/b.py": "2", "tests/t.py": "2", "docs/a.md": "2"}, {}),
         ({"deep.py": "2", "iniconfig.py": "3"}, {"deep.py": "2", "iniconfig.py": "3"}),
+        ({"deep.h": "2", "quick.flag": "3"}, {"deep.h": "2", "quick.flag": "3"}),
+        ({".venv/site.pth": "2"}, {".venv/site.pth": "2"}),
+        ({"engine/a.abi3.so": "2", "engine/b.py": "3"}, {"engine/a.abi3.so": "2"}),
         ({"deep.py": None, "lib.abi3.so": "4"}, {"deep.py": None, "lib.abi3.so": "4"}),
         ({"deep.py": File("1", "100755")}, {}),
         ({"manifests/k3.yaml": "2", "manifests/new.yaml": "2", STORE: "2"}, {}),
@@ -78,7 +81,18 @@ def changed(tmp_path: Path, edits: Mapping[str, Content]) -> Repo:
         ),
         ({STORE: None}, {}),
     ],
-    ids=["bound", "edited", "gone", "mode", "configuration", "no configuration", "store"],
+    ids=[
+        "bound",
+        "edited",
+        "data",
+        "environment",
+        "compiled in the roots",
+        "gone",
+        "mode",
+        "configuration",
+        "no configuration",
+        "store",
+    ],
 )
 def test_what_could_matter_and_is_not_as_on_the_target_is_told(
     tmp_path: Path, edits: Mapping[str, Content], wanted: dict[str, str | None]
@@ -88,10 +102,10 @@ def test_what_could_matter_and_is_not_as_on_the_target_is_told(
     assert (found.boundary, apart(found)) == (NEAR, wanted)
 
 
-def test_the_boundary_is_told_whatever_sort_of_file_it_is(tmp_path: Path) -> None:
+def test_a_header_is_told_whether_or_not_it_is_of_the_boundary(tmp_path: Path) -> None:
     repo = changed(tmp_path, {"near.h": "2"})
     assert apart(told(repo, near=(file("near.h", "2"),))) == {"near.h": "2"}
-    assert apart(told(repo, near=())) == {}
+    assert apart(told(repo, near=())) == {"near.h": "2"}
 
 
 def test_what_a_run_used_is_told_where_it_was_not_as_on_the_target(tmp_path: Path) -> None:
@@ -133,7 +147,7 @@ def test_more_files_than_a_statement_tells_are_an_error(
 ) -> None:
     monkeypatch.setattr(module, "MAX_APART", 2)
     repo = changed(tmp_path, {"a.py": "1", "b.py": "1", "c.py": "1"})
-    with pytest.raises(InputError, match=r"^it: saw 3 files beside the roots .*; want at most 2"):
+    with pytest.raises(InputError, match=r"^it: saw 3 files in no digest .*; want at most 2"):
         told(repo)
 
 
