@@ -82,10 +82,8 @@ class FormerSides:
         Raises:
             PastUnavailable: none of those that anybody looks at.
         """
-        options = ("--first-parent", f"--max-count={COMMITS_LIMIT + 1}")
-        out = self._git.run("rev-list", *options, self._tip, f"^{commit}", "--").out
         # Where dates lie, git may take more of them for newer, never fewer: an older one is found.
-        newer = len(out.split())
+        newer = len(self._first_parents(f"^{commit}"))
         if newer < len(self._commits):
             return self._commits[newer]
         self._require_whole()
@@ -100,8 +98,12 @@ class FormerSides:
 
     @cached_property
     def _commits(self) -> Sequence[str]:
+        return self._first_parents()
+
+    def _first_parents(self, *without: str) -> Sequence[str]:
+        """The branch's own commits, newest first, and one more than anybody looks at."""
         options = ("--first-parent", f"--max-count={COMMITS_LIMIT + 1}")
-        out = self._git.run("rev-list", *options, self._tip, "--").out
+        out = self._git.run("rev-list", *options, self._tip, *without, "--").out
         return tuple(out.decode("ascii").split())
 
     @cached_property

@@ -29,7 +29,7 @@ from fasttrack.evidence.predicates.common import MAX_APART, BoundaryFile, Inputs
 from fasttrack.evidence.side_digest import SideDigests
 from fasttrack.evidence.statement import problems_of
 from fasttrack.evidence.store import FOLDER
-from fasttrack.evidence.unit_paths import SETTINGS
+from fasttrack.evidence.unit_paths import unbound_paths
 
 Near = Collection[BoundaryFile]
 """What a unit's files and tests import directly from outside the roots."""
@@ -63,7 +63,7 @@ class Departure:
         self._tree = change.head_files
         self._digests = SideDigests(change)
         self._kept = f"{folder}/{FOLDER}/"
-        self._unbound = (f"{folder}/", *SETTINGS)
+        self._unbound = unbound_paths(folder)
         self._roots = tuple(roots)
         self._others = [entry for entry in change.departed if _other_bytes(entry)]
 

@@ -36,8 +36,14 @@ from fasttrack.policy.model import PathClass
 JUDGES = frozenset({PathClass.TESTS, PathClass.REFERENCE})
 """Classes of the files that judge code: what tests import of them counts as tests."""
 
-SETTINGS = ("pyproject.toml", "pytest.ini", "pytest.toml", "setup.cfg", "tox.ini")
+_SETTINGS = ("pyproject.toml", "pytest.ini", "pytest.toml", "setup.cfg", "tox.ini")
 """Files that pytest reads for its own sake."""
+
+
+def unbound_paths(folder: str) -> tuple[str, ...]:
+    """What tests may read although no digest has it: a configuration folder, pytest's settings."""
+    return (f"{folder}/", *_SETTINGS)
+
 
 Reasons = dict[str, str]
 """Path to why it is in."""
@@ -95,7 +101,8 @@ class PathGraph:
     @cached_property
     def unbound(self) -> tuple[str, ...]:
         """Files and folders that tests may read although no digest has them."""
-        return (f"{self._config.folder}/", *(path for path in SETTINGS if path in self._tree))
+        paths = unbound_paths(self._config.folder)
+        return tuple(path for path in paths if path.endswith("/") or path in self._tree)
 
     def patterns_of(self, unit: str) -> tuple[str, ...]:
         """The patterns of a unit's tests."""

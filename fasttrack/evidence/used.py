@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import fasttrack
 from fasttrack.case import lies_in
 from fasttrack.errors import InputError
 from fasttrack.evidence.child_report import ChildReport
@@ -30,8 +29,7 @@ def used_files(
     """The boundary of a run, the plan's first, and the undeclared files, each sorted by path.
 
     Modules outside the roots may be imported, and the configuration and pytest's own settings may
-    be read: their bytes are told, but for those of the collector itself. A `conftest.py` is no such
-    module, as nobody imports it.
+    be read: their bytes are told. A `conftest.py` is no such module, as nobody imports it.
 
     Args:
         plan: the plan.
@@ -46,8 +44,6 @@ def used_files(
     told, unread = list(unit.boundary), set[str]()
     for path in sorted(((imported & beside) | (read & beside)) - declared):
         sha256 = _sha256(root, path) if len(told) < MAX_BOUNDARY else ""
-        if sha256 and sha256 == _collectors_own(root, path):
-            continue
         if sha256:
             told.append(BoundaryFile(path=path, sha256=sha256))
         else:
@@ -82,18 +78,6 @@ def _listed(unit: PlannedUnit) -> Iterator[str]:
 
 def _binds(plan: Plan, path: str) -> bool:
     return lies_in(plan.roots, path) or path.rpartition("/")[2] == "conftest.py"
-
-
-def _collectors_own(root: Path, path: str) -> str:
-    """Of the collector's file at this path; empty where it runs from the tree that it measures.
-
-    A tree that holds fasttrack itself has tests that import it. What they get is then what measures
-    them, which no commit of the tree can have changed.
-    """
-    own = Path(fasttrack.__file__).resolve().parent
-    if own.is_relative_to(root.resolve()) or not path.startswith(f"{own.name}/"):
-        return ""
-    return _sha256(own.parent, path)
 
 
 def _sha256(root: Path, path: str) -> str:

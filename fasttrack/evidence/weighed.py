@@ -33,7 +33,7 @@ from fasttrack.evidence.status import MISSING, Answer, Status
 from fasttrack.evidence.store import FOLDER, Stored
 from fasttrack.evidence.surroundings import surroundings
 from fasttrack.evidence.trust import Judged, Question, Reason, question
-from fasttrack.evidence.unit_paths import SETTINGS
+from fasttrack.evidence.unit_paths import unbound_paths
 from fasttrack.policy.load import load_policy
 from fasttrack.policy.trust import Trust
 from fasttrack.vocabulary import Kind
@@ -225,7 +225,7 @@ class _Among:
     def __init__(self, trusted: Sequence[Judged], case: Case) -> None:
         same: dict[_Asked, list[Statement]] = defaultdict(list)
         self._around = case.once(surroundings)
-        self._unbound = (f"{case.config.folder}/", *SETTINGS)
+        self._unbound = unbound_paths(case.config.folder)
         self._commits: dict[str, set[str]] = defaultdict(set)
         self._seeds: dict[tuple[str, Kind, str], set[tuple[int, ...]]] = defaultdict(set)
         for one in trusted:
