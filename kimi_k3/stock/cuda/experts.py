@@ -27,7 +27,7 @@ Rows of padding requests are never read where the plan has no block for them. At
 import torch
 import triton
 
-from kimi_k3.stock.cuda.expert_copies import can_copy
+from kimi_k3.stock.cuda.expert_copies import can_copy, lanes_read_their_copies
 from kimi_k3.stock.cuda.expert_kernels import down_kernel, gate_up_kernel
 from kimi_k3.stock.cuda.expert_plan import ExpertPlan
 from kimi_k3.stock.cuda.expert_tiles import Tile
@@ -107,7 +107,7 @@ def gate_up(
         GROUPS=tile.groups,
         SLICES=tile.slices,
         PLANNED=not by_pair,
-        COPIES=copies and z.is_cuda,
+        COPIES=copies and lanes_read_their_copies(z.device),
         WIDE=wide,
         COMPILED=z.is_cuda,
         num_warps=tile.warps,
