@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 IDENTITY = "A U Thor <author@example.com>"
-FIRST_DATE = 1_700_000_000
-"""Seconds since 1970 of the first commit; each later one is a minute younger."""
+FIRST_DATE = 1_795_000_000
+"""Seconds since 1970 of the first commit, in November 2026; each later one is a minute younger."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,7 @@ class Repo:
         *,
         parent: str | Sequence[str] | None = None,
         message: str = "change\n",
+        at: int | None = None,
     ) -> str:
         """Commit on a branch and return the commit's id.
 
@@ -104,6 +105,7 @@ class Repo:
             parent: one id, or several for a merge, or an empty sequence for a root commit;
                 by default the branch's tip, and a root commit when there is none.
             message: the commit message.
+            at: seconds since 1970; by default a minute after the commit made before.
         """
         if parent is None:
             parent = self._tips.get(branch, ())
@@ -115,14 +117,21 @@ class Repo:
                 del snapshot[raw]
             else:
                 snapshot[raw] = self._store(content)
-        oid = self.commit_tree(self._write_tree(snapshot), parents, message)
+        oid = self.commit_tree(self._write_tree(snapshot), parents, message, at)
         self._snapshots[oid] = snapshot
         self.branch(branch, oid)
         return oid
 
-    def commit_tree(self, tree: str, parents: Sequence[str] = (), message: str = "change\n") -> str:
+    def commit_tree(
+        self,
+        tree: str,
+        parents: Sequence[str] = (),
+        message: str = "change\n",
+        at: int | None = None,
+    ) -> str:
         """Write a commit of any tree, without moving a branch."""
-        stamp = f"{IDENTITY} {FIRST_DATE + 60 * len(self._snapshots)} +0000"
+        date = FIRST_DATE + 60 * len(self._snapshots) if at is None else at
+        stamp = f"{IDENTITY} {date} +0000"
         lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
         lines += [f"author {stamp}", f"committer {stamp}", "", message]
         return self.write("commit", "\n".join(lines).encode("utf-8", "surrogateescape"))

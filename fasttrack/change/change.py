@@ -138,6 +138,14 @@ class Change:
         """Whether the target branch is at a commit or was; see `FormerSides.has`."""
         return self._former.has(commit)
 
+    def left_at(self, commit: str) -> int | None:
+        """When the target branch went on from a commit of its own; see `FormerSides.left_at`."""
+        return self._former.left_at(commit)
+
+    def has_merged(self, commit: str) -> bool:
+        """Whether a commit came to the target branch by a merge; see `FormerSides.has_merged`."""
+        return self._former.has_merged(commit)
+
     @cached_property
     def branch_point(self) -> str:
         """The newest of the target branch's own commits that the head descends from, or is.

@@ -3,9 +3,9 @@
 
 Back along first parents alone: what was merged into the branch never was the branch, so that what a
 change held before its last commit is none of it. The way back ends at the commit that somebody
-started from, which must be one of them. No date counts, because whoever makes a commit
-chooses it; the number of commits bounds the way. Where a clone was cut off before that bound, what
-the branch had earlier can not be told.
+started from, which must be one of them. The number of commits bounds the way. Where a clone was
+cut off before that bound, what the branch had earlier can not be told. A date is told of the
+branch's own commits alone, as whoever may put commits there chose it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -76,6 +76,24 @@ class FormerSides:
         self._require_whole()
         return False
 
+    def left_at(self, commit: str) -> int | None:
+        """When the branch went on from one of its commits; None while it is there.
+
+        Args:
+            commit: one that `has` knows.
+
+        Returns:
+            Seconds since the epoch: the committer date of the commit that followed, but no earlier
+            than the commit's own.
+        """
+        number = self._commits.index(commit)
+        return max(self._own[number - 1][0], self._own[number][0]) if number else None
+
+    def has_merged(self, commit: str) -> bool:
+        """Whether a commit that the branch never was at is below one of its own all the same."""
+        found = self._git.run("merge-base", "--is-ancestor", commit, self._tip, accept=(0, 1, 128))
+        return found.code == 0
+
     def newest_below(self, commit: str) -> str:
         """The newest commit of the branch that another one descends from, or is.
 
@@ -97,14 +115,19 @@ class FormerSides:
             raise PastUnavailable(f"{saw} can not be told: git fetch --unshallow")
 
     @cached_property
-    def _commits(self) -> Sequence[str]:
+    def _own(self) -> Sequence[tuple[int, str]]:
         return self._first_parents()
 
-    def _first_parents(self, *without: str) -> Sequence[str]:
-        """The branch's own commits, newest first, and one more than anybody looks at."""
-        options = ("--first-parent", f"--max-count={COMMITS_LIMIT + 1}")
+    @cached_property
+    def _commits(self) -> Sequence[str]:
+        return tuple(commit for _, commit in self._own)
+
+    def _first_parents(self, *without: str) -> Sequence[tuple[int, str]]:
+        """The branch's own commits with their dates, newest first; one more than we look at."""
+        options = ("--first-parent", "--timestamp", f"--max-count={COMMITS_LIMIT + 1}")
         out = self._git.run("rev-list", *options, self._tip, *without, "--").out
-        return tuple(out.decode("ascii").split())
+        pairs = (line.split() for line in out.decode("ascii").splitlines())
+        return tuple((int(date), commit) for date, commit in pairs)
 
     @cached_property
     def _pairs(self) -> Sequence[tuple[str, str]]:

@@ -35,7 +35,7 @@ from fasttrack.evidence.predicates.sync_audit_v1 import SyncAuditV1
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.status import MISSING, Answer, Status
 from fasttrack.evidence.subject import unit_of
-from fasttrack.evidence.surroundings import Around, Nowhere, Then, surroundings
+from fasttrack.evidence.surroundings import START_DAYS, Around, Nowhere, Then, surroundings
 from fasttrack.evidence.trust import Judged, Reason, shortfall
 from fasttrack.manifest.cells import Cell, CellId
 from fasttrack.manifest.model import Manifest
@@ -247,8 +247,14 @@ def _strange(statement: Statement, inputs: UnitInputs, around: Around, moved: Th
     ran, run = statement.predicate.inputs, _run(statement)
     if ran.target is None:
         return f"{run} does not say what it had otherwise than the target branch"
+    started = f"{run} started from {ran.target[:12]}, which the target branch"
     if not around.was_at(ran.target):
-        return f"{run} started from {ran.target[:12]}, which the target branch never was at"
+        merged = around.has_merged(ran.target)
+        how = " itself: it was merged, perhaps with its parents swapped" if merged else ""
+        return f"{started} never was at{how}"
+    days = around.days_behind(ran.target, statement.predicate.run.started)
+    if days > START_DAYS:
+        return f"{started} had left {days} days before; measure what is nearer to it"
     if strange := around.strange(ran, moved, _bound(inputs)):
         had = "what neither the target branch nor the change has had"
         return f"{_several(strange, inputs)} was in {run} {had}"

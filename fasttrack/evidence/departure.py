@@ -16,6 +16,7 @@ with other bytes than its commit's counts as it was used.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 
 from pydantic import ValidationError
 
@@ -29,6 +30,7 @@ from fasttrack.evidence.predicates.common import MAX_APART, BoundaryFile, Inputs
 from fasttrack.evidence.side_digest import SideDigests
 from fasttrack.evidence.statement import problems_of
 from fasttrack.evidence.store import FOLDER
+from fasttrack.evidence.surroundings import START_DAYS, days_behind
 from fasttrack.evidence.unit_paths import unbound_paths
 
 Near = Collection[BoundaryFile]
@@ -120,6 +122,25 @@ class Departure:
 def _other_bytes(entry: Entry) -> bool:
     """Whether more differs than the bit that says that a file can be executed."""
     return entry.old.oid != entry.new.oid or entry.is_symlink or entry.is_gitlink
+
+
+def require_recent(change: Change, where: str, moment: datetime) -> None:
+    """Refuses what coverage will not count, before anybody measures or signs it.
+
+    Args:
+        change: from the target branch to the commit that is measured.
+        where: how messages name what asks.
+        moment: when the run starts.
+
+    Raises:
+        FactUnavailable: the histories do not meet in what is looked at, or is here.
+        InputError: the target branch went on from where the commit descends from too long ago.
+    """
+    target = change.branch_point
+    if (days := days_behind(change, target, moment)) > START_DAYS:
+        saw = f"it starts from {target[:12]}, which the target branch left {days} days before"
+        fix = "rebase onto the target branch, then plan and measure"
+        raise InputError.one(where, saw, f"at most {START_DAYS} days", fix)
 
 
 def departure(change: Change, plan: Plan, folder: str) -> Departure:

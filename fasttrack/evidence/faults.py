@@ -40,3 +40,4 @@ class Fault(StrEnum):
     FLOORS = "below-floor"
     EVALUATION = "evaluation"
     NO_CLAIM = "no-claim"
+    MIXED = "mixed-boundary"

@@ -7,9 +7,14 @@ change brings is what the rules look at. So the commit must be one of the branch
 differences must stand together in what would be merged, or in what the change brings, or have stood
 so at one of the branch's later commits: the change has landed then. Any other bytes were there only
 while it was measured, or were picked, file by file, from what the branch had at different times.
+
+Nor may the run have started from what the branch had long before, with checks that were lax around
+the code then. By when it went on from the commit, not by when that was made: a branch that stands
+still keeps its evidence.
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Protocol
 
 from fasttrack.case import Case
@@ -18,6 +23,10 @@ from fasttrack.change.tree import ABSENT, Side, Tree
 from fasttrack.config import judged_or_head
 from fasttrack.evidence.predicates.common import Inputs
 from fasttrack.evidence.side_digest import SideDigests
+
+START_DAYS = 14
+"""Days for which a commit may be measured after the target branch went on from it."""
+_DAY = 24 * 60 * 60
 
 Then = Mapping[str, str | None]
 """Paths to the SHA-256 of what was there; None for no file."""
@@ -38,6 +47,17 @@ class Around(Protocol):
 
         Raises:
             PastUnavailable: not as far as can be told.
+        """
+
+    def has_merged(self, commit: str) -> bool:
+        """Whether a commit where the target branch never was came to it by a merge."""
+
+    def days_behind(self, commit: str, moment: datetime) -> int:
+        """Days after which the target branch went on from a commit that `was_at` knows; 0 or more.
+
+        Args:
+            commit: where a run started from.
+            moment: when.
         """
 
     def strange(self, ran: Inputs, moved: Then, bound: Iterable[str]) -> tuple[str, ...]:
@@ -63,6 +83,14 @@ class Nowhere:
     def was_at(self, commit: str) -> bool:
         """At any commit: nothing tells it from another."""
         return True
+
+    def has_merged(self, commit: str) -> bool:
+        """Nothing."""
+        return False
+
+    def days_behind(self, commit: str, moment: datetime) -> int:
+        """None: it is still there."""
+        return 0
 
     def strange(self, ran: Inputs, moved: Then, bound: Iterable[str]) -> tuple[str, ...]:
         """All of them."""
@@ -92,6 +120,14 @@ class Surroundings:
         """See `Around`."""
         return self._change.was_at(commit)
 
+    def has_merged(self, commit: str) -> bool:
+        """See `Around`."""
+        return self._change.has_merged(commit)
+
+    def days_behind(self, commit: str, moment: datetime) -> int:
+        """See `Around`."""
+        return days_behind(self._change, commit, moment)
+
     def strange(self, ran: Inputs, moved: Then, bound: Iterable[str]) -> tuple[str, ...]:
         """See `Around`."""
         apart = {file.path: file.sha256 for file in ran.apart}
@@ -108,7 +144,7 @@ class Surroundings:
         self, start: str, apart: Then, others: Then, own: Iterable[str]
     ) -> tuple[str, ...]:
         missing = tuple(path for path in sorted(apart) if self.now(path) != apart[path])
-        if all(self._brings(path, sha256) for path, sha256 in apart.items()):
+        if missing and self._brings(apart):
             missing = ()
         if not missing and not others:
             return ()
@@ -125,10 +161,16 @@ class Surroundings:
     def _same(self, sides: Mapping[str, Side], paths: Iterable[str]) -> bool:
         return all(sides[path] == (self._tree.get(path) or ABSENT) for path in paths)
 
-    def _brings(self, path: str, sha256: str | None) -> bool:
-        """Whether the change leaves a path as it was; merging may add what others did."""
-        entry = self._change.entry(path)
-        return entry is not None and self._digests.of(entry.new) == sha256
+    def _brings(self, then: Then) -> bool:
+        """Whether the change leaves all paths as they were; merging may add what others did.
+
+        With several merge bases merging can also undo what the change brings beside one of them.
+        """
+        entries = {path: self._change.entry(path) for path in then}
+        return self._change.merges_from_its_start and all(
+            entry is not None and self._digests.of(entry.new) == then[path]
+            for path, entry in entries.items()
+        )
 
     def _agree(self, sides: Mapping[str, Side], then: Then) -> bool:
         return all(self._digests.of(sides[path]) == then[path] for path in then)
@@ -142,6 +184,18 @@ class Surroundings:
         paths = frozenset(bound)
         mine = frozenset(path for path in paths if self._change.entry(path))
         return paths - mine if mine else mine
+
+
+def days_behind(change: Change, commit: str, moment: datetime) -> int:
+    """Days from when a target branch went on from one of its commits until a moment, at least 0.
+
+    Args:
+        change: any change of that branch.
+        commit: one that `Change.was_at` knows.
+        moment: when a run started there.
+    """
+    left = change.left_at(commit)
+    return 0 if left is None else max(0, int(moment.timestamp()) - left) // _DAY
 
 
 def surroundings(case: Case) -> Surroundings:

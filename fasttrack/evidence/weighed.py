@@ -23,6 +23,7 @@ from fasttrack.evidence.failures import contradictions, failure_of, one_sided, s
 from fasttrack.evidence.faults import Fault
 from fasttrack.evidence.gathered import gather
 from fasttrack.evidence.known import known_evidence
+from fasttrack.evidence.mixed import bytes_of, mixed
 from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
 from fasttrack.evidence.predicates.model_eval_v1 import ModelEvalV1
 from fasttrack.evidence.predicates.performance_v1 import PerformanceV1
@@ -86,15 +87,22 @@ def weighed(case: Case) -> tuple[Told, ...]:
     asked = Asked(case, known, (one.statement.cell.kind for one in new))
     among = _Among([one for _, one in judged if one.pools], case)
     minted = _minted(case)
-    found = []
+    found, covering = [], []
     for stored in new:
         one = by_envelope[stored.signed]
         faults = {**_signer(one), **minted(stored.signed)}
         if one.pools:
+            answer = asked.answer(one)
             faults |= _content(one, case)
-            faults |= _weight(one, asked.answer(one), among, faults)
+            faults |= _weight(one, answer, among, faults)
+            if answer.covers:
+                covering.append((one.statement, faults))
         path, line = _place(case, stored)
         found.append(Told(path, line, faults))
+    several = mixed(statement for statement, _ in covering)
+    for statement, faults in covering:
+        if text := several.get(bytes_of(statement)):
+            faults[Fault.MIXED] = text
     return tuple(found)
 
 

@@ -47,6 +47,7 @@ from fasttrack.rules.evidence.forged_signature import ForgedSignature
 from fasttrack.rules.evidence.future_run import FutureRun
 from fasttrack.rules.evidence.impossible_time import ImpossibleTime
 from fasttrack.rules.evidence.interleaved import Interleaved
+from fasttrack.rules.evidence.mixed_boundary import MixedBoundary
 from fasttrack.rules.evidence.moved_boundary import MovedBoundary
 from fasttrack.rules.evidence.no_claim import NoClaim
 from fasttrack.rules.evidence.one_cubin import OneCubin
@@ -183,6 +184,7 @@ RULES: tuple[Rule, ...] = (
     BelowFloor(),
     Evaluation(),
     NoClaim(),
+    MixedBoundary(),
 )
 
 

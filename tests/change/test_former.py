@@ -79,6 +79,22 @@ def test_a_merge_counts_for_what_it_changes_of_the_branch(repo: Repo, read: Read
     assert texts(read(repo, head="main"), start, "f") == ["1"]
 
 
+@given(dates=st.lists(st.integers(0, 2**40), min_size=1, max_size=6), over=st.booleans())
+def test_a_branch_leaves_a_commit_when_it_gets_the_next_and_not_before_it_has_it(
+    tmp_path_factory: pytest.TempPathFactory, dates: list[int], over: bool
+) -> None:
+    repo = Repo(tmp_path_factory.mktemp("dated"))
+    commits = [repo.commit("main", {"f": str(n)}, at=date) for n, date in enumerate(dates)]
+    topic = repo.commit("topic", {"g": "1"}, parent=commits[0], at=7)
+    if over:  # what is merged in has dates that nobody asks for
+        commits.append(repo.commit("main", {"g": "1"}, parent=(commits[-1], topic), at=9))
+        dates = [*dates, 9]
+    with read_change(repo.path, target="main", head="topic") as change:
+        left = [change.left_at(commit) for commit in commits]
+        assert [change.has_merged(one) for one in (topic, "f" * 40)] == [over, False]
+    assert left == [*(max(pair) for pair in pairwise(dates)), None]
+
+
 @pytest.mark.parametrize(("limit", "known"), [(1, 2), (2, 3), (3, 4), (9, 4)])
 def test_the_way_back_is_bounded_by_commits(
     repo: Repo, read: Read, monkeypatch: pytest.MonkeyPatch, limit: int, known: int

@@ -74,12 +74,12 @@ def test_it():
         if os.fork() == 0:
             if place == "left": os.setsid()
             if os.fork() == 0:
-                with open(os.environ["HOME"] + "/../" + NAME + place, "w") as file:
-                    file.write(str(os.getpid()))
+                # By a link, so that the name is there only with the number.
+                os.symlink(str(os.getpid()), os.environ["HOME"] + "/../" + NAME + place)
                 time.sleep(600)
             os._exit(0)
         os.wait()
-        while not os.path.exists(os.environ["HOME"] + "/../" + NAME + place): time.sleep(0.01)
+        while not os.path.islink(os.environ["HOME"] + "/../" + NAME + place): time.sleep(0.01)
         time.sleep(0.05)
 """
 
@@ -112,7 +112,7 @@ def test_nothing_that_a_child_started_outlives_it(
     assert (outcome.report is None) == bool(end)
     assert outcome.why == ("no result after 6 s" if end else "")
     files = sorted(temporary.iterdir())
-    pids = [int(file.read_text("ascii")) for file in files]
+    pids = [int(file.readlink().name) for file in files]
     assert [file.name for file in files] == ["pid-left", "pid-left-in-session"]
     assert all(_gone(pid) for pid in pids)
 
@@ -163,7 +163,7 @@ def test_an_interrupt_of_the_collector_kills_the_child(
     monkeypatch.setattr("subprocess.Popen.wait", _interrupted_once(temporary))
     with pytest.raises(KeyboardInterrupt):
         run_child(tmp_path)
-    assert all(_gone(int(file.read_text("ascii"))) for file in temporary.iterdir())
+    assert all(_gone(int(file.readlink().name)) for file in temporary.iterdir())
 
 
 def _interrupted_once(temporary: Path) -> object:
@@ -173,7 +173,7 @@ def _interrupted_once(temporary: Path) -> object:
         calls.append(timeout)
         if len(calls) > 1:
             return wait(child, timeout)
-        while not (temporary / "pid-left-in-session").exists():
+        while not (temporary / "pid-left-in-session").is_symlink():
             time.sleep(0.02)
         raise KeyboardInterrupt
 
@@ -191,7 +191,7 @@ def test_what_can_not_be_killed_ends_the_run(
     monkeypatch.undo()
     for file in temporary.glob("pid-*"):
         with suppress(ProcessLookupError):
-            os.kill(int(file.read_text("ascii")), signal.SIGKILL)
+            os.kill(int(file.readlink().name), signal.SIGKILL)
 
 
 def test_a_thread_that_ends_meanwhile_hides_no_child(monkeypatch: pytest.MonkeyPatch) -> None:

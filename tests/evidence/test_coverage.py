@@ -32,7 +32,7 @@ from fasttrack.evidence.predicates.common import (
 from fasttrack.evidence.predicates.sync_audit_v1 import AuditedKernel, AuditWaiver
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.status import Answer, Status
-from fasttrack.evidence.surroundings import Around, Nowhere, Then
+from fasttrack.evidence.surroundings import START_DAYS, Around, Nowhere, Then
 from fasttrack.evidence.trust import Signatures, judge
 from fasttrack.manifest.cells import Cell, cell
 from fasttrack.manifest.load import load_manifest
@@ -76,16 +76,24 @@ def manifest(**changes: Any) -> Manifest:
     return load_manifest(str(files[MANIFEST]).encode(), "manifest")
 
 
-ELSEWHERE = "e" * 40
-"""A commit of nobody's."""
+ELSEWHERE, MERGED, LONG_AGO = "e" * 40, "d" * 40, "a" * 40
+"""A commit of nobody's, one that was merged, and one that the target branch left long ago."""
 
 
 class HadBefore(Nowhere):
     """A target branch whose `engine/ops.py` was something else once."""
 
     def was_at(self, commit: str) -> bool:
-        """At every commit but one."""
-        return commit != ELSEWHERE
+        """At every commit but two."""
+        return commit not in {ELSEWHERE, MERGED}
+
+    def has_merged(self, commit: str) -> bool:
+        """The one that was merged."""
+        return commit == MERGED
+
+    def days_behind(self, commit: str, moment: datetime) -> int:
+        """More than a run may be, of one commit alone."""
+        return START_DAYS + (commit == LONG_AGO)
 
     def strange(self, ran: Inputs, moved: Then, bound: Iterable[str]) -> tuple[str, ...]:
         """All but that."""
@@ -199,6 +207,16 @@ TABLE: Mapping[str, tuple[Status, str, dict[str, Any]]] = {
         Status.STALE,
         "run 222222222222 of 2026-11-20 started from eeeeeeeeeeee, which the target branch never",
         {"ran": {"target": ELSEWHERE}},
+    ),
+    "of a commit that was merged into the target": (
+        Status.STALE,
+        "dddddddddddd, which the target branch never was at itself: it was merged, perhaps with",
+        {"ran": {"target": MERGED}},
+    ),
+    "of a commit that the target left long before": (
+        Status.STALE,
+        "aaaaaaaaaaaa, which the target branch had left 15 days before; measure what is nearer",
+        {"ran": {"target": LONG_AGO}},
     ),
     "rigged": (
         Status.STALE,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`fasttrack evidence plan`."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from fasttrack.cli.options import (
     repo_option,
 )
 from fasttrack.config import needed, read_config
+from fasttrack.errors import FactUnavailable
 from fasttrack.evidence.choice import Choice
 from fasttrack.evidence.coverage import Terms, covered_by
+from fasttrack.evidence.departure import require_recent
 from fasttrack.evidence.gathered import gather, judged_evidence
 from fasttrack.evidence.plan import write_plan
 from fasttrack.evidence.planning import Planned, Planner
@@ -118,6 +121,10 @@ def command(
     )
     now = datetime.now(UTC).replace(microsecond=0)
     with read_change(repo, head=head, policy_from=policy_from) as change:
+        if out is not None or output_format != "text":
+            # Where history is not here, `sign` says so; to look at what is missing needs none.
+            with suppress(FactUnavailable):
+                require_recent(change, f"commit {change.head[:12]}", now)
         config = read_config(change, folder=config_dir, policy_file=policy_file)
         with read_revision(repo, change.head) as revision:
             planner = Planner(revision, config, name)

@@ -124,7 +124,7 @@ def _signed(
     from fasttrack.change.read import read_revision
     from fasttrack.config import read_base_manifests
     from fasttrack.evidence.bundle import statements
-    from fasttrack.evidence.departure import departure
+    from fasttrack.evidence.departure import departure, require_recent
     from fasttrack.evidence.derived import derived
     from fasttrack.evidence.inputs import InputGraph
     from fasttrack.evidence.signing import signed_bundle
@@ -137,6 +137,8 @@ def _signed(
         graph = InputGraph(revision, revision.base, manifest, config)
         found = derived(revision.base, manifest, graph)
         departed = departure(change, plan, config.folder)
+        for entry in contents.entries:
+            require_recent(change, entry.where, entry.statement.predicate.run.started)
         return signed_bundle(contents.entries, plan, found, departed, signer)
 
 
