@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import triton.language as tl
 
 from kimi_k3.stock.cuda.expert_copies import COPIED_BYTES, COPIED_DEPTH, can_copy
 from kimi_k3.stock.cuda.expert_plan import ExpertPlan, plan_pairs, plan_sorted
@@ -179,7 +180,7 @@ def test_direct_products_are_right_for_every_way_to_cut_the_columns(
 
 
 COPIED = ONE_WAVE.gate_up[0]
-assert COPIED.copies
+assert COPIED.copied_registers
 BY_PAIR = [
     pytest.param(tiles.most_rows, *tile_pair, id=f"{tiles.most_rows}-{tiles.most_columns}-{index}")
     for tiles in TABLE
@@ -260,7 +261,8 @@ def test_copied_operands_are_right_for_every_number_of_iterations(
 
 def test_operands_are_copied_only_where_the_buffer_has_their_layout() -> None:
     bytes_of_a_column = COPIED.rows / 2 + COPIED.rows / 32 + 2
-    assert COPIED_DEPTH * bytes_of_a_column <= COPIED_BYTES
+    assert COPIED_DEPTH * bytes_of_a_column <= COPIED_BYTES.value
+    assert isinstance(COPIED_BYTES, tl.constexpr)  # or a cached kernel keeps another size
     assert all(can_copy(16, depth, 512, 4) for depth in (512, 1536, 3584))
     assert not any(can_copy(16, depth, 512, 4) for depth in (64, 160, 3600, 4096))
     assert not any(can_copy(*other) for other in ((32, 512, 512, 4), (16, 1024, 1024, 8)))

@@ -29,10 +29,13 @@ COPIED_ROWS = 16
 COPIED_DEPTH = 3584
 COPIED_COLUMNS = 512
 """Columns of an iteration: four slices of a tile, and 16 bytes of a row's scales."""
-COPIED_BYTES = 37888
+COPIED_BYTES = tl.constexpr(37888)
 """16 rows of words and scales, and activations, of `COPIED_DEPTH` columns; and 256 more, so that
-five programs fill a multiprocessor's memory. With room for six a chain took 1.0 us longer: the
-driver then leaves next to nothing for the first-level cache."""
+six programs are more than a multiprocessor has memory for. With room for six a chain took 1.0 us
+longer: the driver then leaves next to nothing for the first-level cache. Of a plain number Triton's
+cache would not notice a change."""
+COPY_BYTES = 16
+"""Of one copy, and what both of its addresses are multiples of."""
 
 COMPARED = frozenset({("3.6.0", (9, 0))})
 """Version of Triton and compute capability for which `tests/gpu/test_copy_layouts.py` has passed.
@@ -64,7 +67,7 @@ def _wait_text(groups: int) -> str:
 
 @triton.constexpr_function
 def _buffer_text() -> str:
-    return f"{{ .shared .align 16 .b8 copies[{COPIED_BYTES}]; mov.b32 $0, copies; }}"
+    return f"{{ .shared .align 16 .b8 copies[{COPIED_BYTES.value}]; mov.b32 $0, copies; }}"
 
 
 @triton.jit

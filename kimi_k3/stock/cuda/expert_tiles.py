@@ -32,8 +32,9 @@ class Tile:
         slices: how many warps share a row's columns, each loading its own weights straight into
             registers; divides `warps`. 0 stages weights through shared memory for all warps.
         registers: most registers of a thread, None for as many as the compiler likes.
-        copies: whether `gate_up` by pair copies its operands into shared memory, a group of copies
-            for each iteration (`expert_copies`), where `can_copy` allows it; as without elsewhere.
+        copied_registers: most registers of a thread where `gate_up` by pair copies its operands
+            into shared memory, a group of copies for each iteration, as `expert_copies` can and
+            may; None never copies.
     """
 
     rows: int
@@ -42,7 +43,7 @@ class Tile:
     stages: int
     slices: int = 0
     registers: int | None = None
-    copies: bool = False
+    copied_registers: int | None = None
 
     @property
     def groups(self) -> int:
@@ -95,7 +96,7 @@ ONE_WAVE = Tiles(
     most_columns=192,
     by_pair=True,
     gate_up=(
-        Tile(rows=16, columns=512, warps=4, stages=7, slices=4, registers=64, copies=True),
+        Tile(rows=16, columns=512, warps=4, stages=7, slices=4, registers=104, copied_registers=64),
         Tile(rows=16, columns=512, warps=4, stages=7, slices=4, registers=104),
         Tile(rows=16, columns=512, warps=4, stages=3, slices=4),
         Tile(rows=16, columns=1024, warps=8, stages=4, slices=8),

@@ -27,7 +27,7 @@ Rows of padding requests are never read where the plan has no block for them. At
 import torch
 import triton
 
-from kimi_k3.stock.cuda.expert_copies import can_copy, lanes_read_their_copies
+from kimi_k3.stock.cuda.expert_copies import COPY_BYTES, can_copy, lanes_read_their_copies
 from kimi_k3.stock.cuda.expert_kernels import down_kernel, gate_up_kernel
 from kimi_k3.stock.cuda.expert_plan import ExpertPlan
 from kimi_k3.stock.cuda.expert_tiles import Tile
@@ -85,7 +85,13 @@ def gate_up(
         raise ValueError(f"{tile} stages weights; a single pair's product has slices")
     blocks, rows = len(plan.experts), len(z) if by_pair else 1
     latent, columns = z.shape[1], tile.columns_for(z.shape[1])
-    copies = tile.copies and by_pair and can_copy(tile.rows, latent, columns, tile.slices)
+    copies = (
+        tile.copied_registers is not None
+        and by_pair
+        and can_copy(tile.rows, latent, columns, tile.slices)
+        and lanes_read_their_copies(z.device)
+        and all(t.data_ptr() % COPY_BYTES == 0 for t in (z, w.w13_packed, w.w13_scale))
+    )
     gate_up_kernel[(triton.cdiv(live, tile.rows // 2), blocks // rows, rows)](
         z,
         _as_words(w.w13_packed),
@@ -107,11 +113,11 @@ def gate_up(
         GROUPS=tile.groups,
         SLICES=tile.slices,
         PLANNED=not by_pair,
-        COPIES=copies and lanes_read_their_copies(z.device),
+        COPIES=copies,
         WIDE=wide,
         COMPILED=z.is_cuda,
         num_warps=tile.warps,
-        maxnreg=tile.registers,
+        maxnreg=tile.copied_registers if copies else tile.registers,
         launch_pdl=by_pair,
     )
 
