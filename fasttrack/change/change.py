@@ -8,13 +8,13 @@ from types import TracebackType
 from typing import Self
 
 from fasttrack.change.added import BLOB_LIMIT, AddedLine, LineDiffs, decode
-from fasttrack.change.former import FormerSides
+from fasttrack.change.former import FormerSides, PastUnavailable, Step
 from fasttrack.change.git import Git
 from fasttrack.change.history import History
 from fasttrack.change.judged import Merge, merge
 from fasttrack.change.objects import Objects
 from fasttrack.change.tree import ABSENT, Entry, Side, Tree, changed_paths, path_bytes
-from fasttrack.errors import FactUnavailable
+from fasttrack.errors import FactUnavailable, InputError
 
 
 class Change:
@@ -51,6 +51,7 @@ class Change:
         self._by_path = {entry.path: entry for entry in self.entries}
         self._diffs = LineDiffs(self._objects, self.entries)
         self._former = FormerSides(git, base_tip)
+        self._between: dict[tuple[str, str], Mapping[str, Entry]] = {}
 
     def close(self) -> None:
         """End git and remove its temporary files; facts not read yet can not be read any more."""
@@ -130,9 +131,25 @@ class Change:
         """
         return self._history.merge_bases(self.base_tip, self.head) == (self.merge_base,)
 
-    def former(self, paths: Iterable[str], since: str) -> Iterator[Mapping[str, Side]]:
-        """What the target branch has and had at some paths together; see `FormerSides.of`."""
-        return self._former.of({path: self.base.get(path) or ABSENT for path in paths}, since)
+    def steps(self, paths: Iterable[str], since: str) -> Iterator[Step]:
+        """What the target branch did to some paths since a commit; see `FormerSides.steps`."""
+        return self._former.steps({path: self.base.get(path) or ABSENT for path in paths}, since)
+
+    def between(self, before: str, after: str) -> Mapping[str, Entry]:
+        """What differs between two commits, by path.
+
+        Raises:
+            PastUnavailable: trees that are not in this clone, or that differ too much.
+        """
+        trees = before, after
+        if trees not in self._between:
+            try:
+                old, new = (self._objects.tree_of(commit) for commit in trees)
+                found = changed_paths(self._git, old, new)
+            except (InputError, FactUnavailable) as reason:
+                raise PastUnavailable(str(reason)) from reason
+            self._between[trees] = {entry.path: entry for entry in found}
+        return self._between[trees]
 
     def was_at(self, commit: str) -> bool:
         """Whether the target branch is at a commit or was; see `FormerSides.has`."""

@@ -9,6 +9,7 @@ branch's own commits alone, as whoever may put commits there chose it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
@@ -34,6 +35,21 @@ class PastUnavailable(FactUnavailable):
     """What a branch had earlier can not be told from this clone."""
 
 
+@dataclass(frozen=True)
+class Step:
+    """One commit of a branch, by what it does to some paths.
+
+    Attributes:
+        commit: where the branch then was.
+        before: the paths at its first parent; absent sides too.
+        after: the same at `commit`.
+    """
+
+    commit: str
+    before: Mapping[str, Side]
+    after: Mapping[str, Side]
+
+
 class FormerSides:
     """The sides of one branch's paths; each path is asked for once."""
 
@@ -45,25 +61,25 @@ class FormerSides:
         self._replaced: dict[int, list[_Replaced]] = {}
         self._failed: PastUnavailable | None = None
 
-    def of(self, now: Mapping[str, Side], since: str) -> Iterator[Mapping[str, Side]]:
-        """What was at some paths together, newest first: at the tip, and before each change of one.
+    def steps(self, now: Mapping[str, Side], since: str) -> Iterator[Step]:
+        """The branch's commits that changed some paths, newest first.
 
         Args:
             now: what is there at the tip; absent sides too.
-            since: a commit that `has` knows; what was there is the last that comes.
+            since: a commit that `has` knows; those after it come.
 
         Raises:
             PastUnavailable: trees that are not in this clone, or too many changes.
         """
-        there = dict(now)
-        yield dict(there)
+        after = dict(now)
         end = self._commits.index(since)
         for start in range(0, end, STEP):
-            for replaced in self._step(start, now)[: end - start]:
-                mine = {path: side for path, side in replaced if path in there}
+            for number, replaced in enumerate(self._step(start, now)[: end - start], start):
+                mine = {path: side for path, side in replaced if path in after}
                 if mine:
-                    there |= mine
-                    yield dict(there)
+                    before = after | mine
+                    yield Step(self._commits[number], before, after)
+                    after = before
 
     def has(self, commit: str) -> bool:
         """Whether the branch is at a commit or was, as far back as anybody looks.

@@ -253,16 +253,15 @@ def _strange(statement: Statement, inputs: UnitInputs, around: Around, moved: Th
         how = " itself: it was merged, perhaps with its parents swapped" if merged else ""
         return f"{started} never was at{how}"
     days = around.days_behind(ran.target, statement.predicate.run.started)
+    if days > START_DAYS and around.was_at(statement.predicate.run.commit):
+        # It landed as it was: the branch went on from the start by the measured commit itself.
+        days = around.days_behind(statement.predicate.run.commit, statement.predicate.run.started)
     if days > START_DAYS:
         return f"{started} had left {days} days before; measure what is nearer to it"
-    if strange := around.strange(ran, moved, _bound(inputs)):
-        had = "what neither the target branch nor the change has had"
+    if strange := around.strange(ran, moved, inputs):
+        had = "what neither the target branch nor the change has had there"
         return f"{_several(strange, inputs)} was in {run} {had}"
     return ""
-
-
-def _bound(inputs: UnitInputs) -> Iterator[str]:
-    return (file.path for file in (*inputs.files, *inputs.tests))
 
 
 def _several(paths: Sequence[str], inputs: UnitInputs) -> str:
@@ -270,8 +269,9 @@ def _several(paths: Sequence[str], inputs: UnitInputs) -> str:
     near = {file.path for file in inputs.boundary}
     first = next((path for path in paths if path in near), paths[0])
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    where = "just outside the roots" if first in near else "in no digest"
-    return f"{first}{more}, {where},"
+    bound = {file.path for file in (*inputs.files, *inputs.tests)}
+    where = "of the unit" if first in bound else "in no digest"
+    return f"{first}{more}, {'just outside the roots' if first in near else where},"
 
 
 def _run(statement: Statement) -> str:

@@ -7,40 +7,31 @@ from the one of the target branch that it descends from, and `sign` has git to t
 statement names that commit and these differences, whether or not a run was seen to use them, and
 nothing of what was as on the target branch.
 
-Every file counts, whatever its name: a compiler reads headers, a program asks whether a file is
-there, and an environment in the tree may hold anything. Left out is prose, which people edit after
-a run; of the roots all but compiled modules, which stand in for sources, as another unit's digest
-may hold the rest; and configuration, as it decides nothing by itself, and a tier or a key may be
-edited: it counts where the run read it, or where it was gone. Links count always. What a run used
-with other bytes than its commit's counts as it was used.
+What a file is called decides whether it counts (`fasttrack.evidence.counted`), not whether the run
+was seen to read it: a compiler reads headers, a program asks whether a file is there, and an
+environment in the tree may hold anything. Configuration counts where the run read it, too. What a
+run used with other bytes than its commit's counts as it was used.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 
 from pydantic import ValidationError
 
-from fasttrack.case import lies_in
 from fasttrack.change.change import Change
 from fasttrack.change.tree import ABSENT, Entry
 from fasttrack.config import needed
 from fasttrack.errors import InputError
+from fasttrack.evidence.counted import Counted
 from fasttrack.evidence.plan import Plan
 from fasttrack.evidence.predicates.common import MAX_APART, BoundaryFile, Inputs
 from fasttrack.evidence.side_digest import SideDigests
 from fasttrack.evidence.statement import problems_of
-from fasttrack.evidence.store import FOLDER
 from fasttrack.evidence.surroundings import START_DAYS, days_behind
 from fasttrack.evidence.unit_paths import unbound_paths
 
 Near = Collection[BoundaryFile]
 """What a unit's files and tests import directly from outside the roots."""
-
-
-PROSE = (".md", ".rst")
-"""Ends of files that are for people."""
-COMPILED = (".pyc", ".pyd", ".so")
-"""Ends of files that Python imports in place of a source."""
 
 
 class Departure:
@@ -64,9 +55,7 @@ class Departure:
         self.target = change.branch_point
         self._tree = change.head_files
         self._digests = SideDigests(change)
-        self._kept = f"{folder}/{FOLDER}/"
-        self._unbound = unbound_paths(folder)
-        self._roots = tuple(roots)
+        self._counts = Counted(roots, unbound_paths(folder))
         self._others = [entry for entry in change.departed if _other_bytes(entry)]
 
     def told(self, inputs: Inputs, bound: Collection[str], near: Near, where: str) -> Inputs:
@@ -87,7 +76,7 @@ class Departure:
         apart = {
             entry.path: self._digests.of(entry.new)
             for entry in self._others
-            if entry.path not in bound and (entry.path in known or self._counts(entry))
+            if entry.path not in bound and (entry.path in known or self._counts.counts(entry))
         }
         apart |= self._edited(used)
         if len(apart) > MAX_APART:
@@ -100,17 +89,6 @@ class Departure:
             return Inputs(**(dict(inputs) | change))
         except ValidationError as error:
             raise InputError(problems_of(error, where)) from error
-
-    def _counts(self, entry: Entry) -> bool:
-        """Whether a difference could matter although nobody was seen to use the file."""
-        path = entry.path
-        if entry.is_symlink or entry.is_gitlink:
-            return True
-        if lies_in(self._unbound, path):
-            return entry.deleted and not path.startswith(self._kept)
-        if lies_in(self._roots, path):
-            return path.endswith(COMPILED)
-        return not path.endswith(PROSE)
 
     def _edited(self, used: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """The files that a run used with other bytes than its commit has."""
@@ -141,6 +119,22 @@ def require_recent(change: Change, where: str, moment: datetime) -> None:
         saw = f"it starts from {target[:12]}, which the target branch left {days} days before"
         fix = "rebase onto the target branch, then plan and measure"
         raise InputError.one(where, saw, f"at most {START_DAYS} days", fix)
+
+
+def require_fresh(where: str, started: date, day: date) -> None:
+    """Refuses a run that began long before it is signed: only its own clock says when.
+
+    Args:
+        where: how messages name the run.
+        started: the day on which it says that it began.
+        day: the signer's.
+
+    Raises:
+        InputError: more days lie between.
+    """
+    if (days := (day - started).days) > START_DAYS:
+        saw = f"a run that says it began {days} days ago"
+        raise InputError.one(where, saw, f"at most {START_DAYS} days", "measure and sign again")
 
 
 def departure(change: Change, plan: Plan, folder: str) -> Departure:

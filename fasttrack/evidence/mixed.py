@@ -30,7 +30,7 @@ def mixed(covering: Iterable[Statement]) -> Mapping[Bytes, str]:
     """Units that no single state of their boundary was measured with in all cells, to what differs.
 
     Args:
-        covering: statements that a change brings and that cover their cells.
+        covering: statements that cover their cells.
     """
     states: dict[Bytes, dict[CellId, set[_State]]] = defaultdict(lambda: defaultdict(set))
     for one in covering:

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether files that no digest holds were measured as somebody can have seen them.
+"""Whether a run had what the target branch had where it started, with the change on top of it.
 
 A statement names the commit of the target branch that its run started from, and what was otherwise
 than there (`fasttrack.evidence.departure`). What the branch had is what people let in, and what the
-change brings is what the rules look at. So the commit must be one of the branch's own, and all the
-differences must stand together in what would be merged, or in what the change brings, or have stood
-so at one of the branch's later commits: the change has landed then. Any other bytes were there only
-while it was measured, or were picked, file by file, from what the branch had at different times.
+change brings is what the rules look at; no other bytes were to be there, and none of either alone.
+So the commit must be one of the branch's own. What was otherwise than there, in digests or not,
+must be what the change does to just those files; or, once it has landed, what one later commit of
+the branch did to them. A few files of a newer branch on top of an older one never stood together:
+tests that rely on a check that was not made yet, or an import that is strict beside one that is
+lax. What landed in between counts only whole.
 
 Nor may the run have started from what the branch had long before, with checks that were lax around
 the code then. By when it went on from the commit, not by when that was made: a branch that stands
 still keeps its evidence.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -21,6 +23,8 @@ from fasttrack.case import Case
 from fasttrack.change.change import Change
 from fasttrack.change.tree import ABSENT, Side, Tree
 from fasttrack.config import judged_or_head
+from fasttrack.evidence.counted import Counted
+from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.predicates.common import Inputs
 from fasttrack.evidence.side_digest import SideDigests
 
@@ -60,13 +64,13 @@ class Around(Protocol):
             moment: when.
         """
 
-    def strange(self, ran: Inputs, moved: Then, bound: Iterable[str]) -> tuple[str, ...]:
+    def strange(self, ran: Inputs, moved: Then, unit: UnitInputs) -> tuple[str, ...]:
         """Paths that nobody can have seen as they were in a run; none when all can.
 
         Args:
             ran: where the run started from, which `was_at` knows, and what was otherwise there.
             moved: what it had just outside the roots that is otherwise now.
-            bound: files that digests hold.
+            unit: the unit's inputs now, which the run had, too.
 
         Raises:
             PastUnavailable: what the branch had can not be told.
@@ -92,7 +96,7 @@ class Nowhere:
         """None: it is still there."""
         return 0
 
-    def strange(self, ran: Inputs, moved: Then, bound: Iterable[str]) -> tuple[str, ...]:
+    def strange(self, ran: Inputs, moved: Then, unit: UnitInputs) -> tuple[str, ...]:
         """All of them."""
         return tuple(sorted({*moved, *(file.path for file in ran.apart)}))
 
@@ -128,62 +132,90 @@ class Surroundings:
         """See `Around`."""
         return days_behind(self._change, commit, moment)
 
-    def strange(self, ran: Inputs, moved: Then, bound: Iterable[str]) -> tuple[str, ...]:
+    def strange(self, ran: Inputs, moved: Then, unit: UnitInputs) -> tuple[str, ...]:
         """See `Around`."""
         apart = {file.path: file.sha256 for file in ran.apart}
-        others = {
-            path: sha256 for path, sha256 in moved.items() if (path, sha256) not in apart.items()
-        }
-        own = self._left_alone(bound) if others else frozenset[str]()
-        asked = ran.target, frozenset(apart.items()), frozenset(others.items()), own
+        others = {path: sha256 for path, sha256 in moved.items() if path not in apart}
+        picked = {path for path in moved.keys() & apart.keys() if moved[path] != apart[path]}
+        asked = ran.target, frozenset(apart.items()), frozenset(others.items()), unit.unit
         if asked not in self._known:
-            self._known[asked] = self._strange(str(ran.target), apart, others, own)
-        return self._known[asked]
+            self._known[asked] = self._strange(str(ran.target), apart, others, unit)
+        return tuple(sorted({*picked, *self._known[asked]}))
 
-    def _strange(
-        self, start: str, apart: Then, others: Then, own: Iterable[str]
-    ) -> tuple[str, ...]:
-        missing = tuple(path for path in sorted(apart) if self.now(path) != apart[path])
-        if missing and self._brings(apart):
-            missing = ()
-        if not missing and not others:
+    def _strange(self, start: str, apart: Then, others: Then, unit: UnitInputs) -> tuple[str, ...]:
+        run = _Run(self._change, self._tree, self._digests, start)
+        if moved := tuple(p for p in sorted(others) if run.digest_at_start(p) != others[p]):
+            return moved
+        own = run.own(apart, unit)
+        rest = {path: sha256 for path, sha256 in own.items() if not run.is_brought(path, sha256)}
+        if not rest or run.has_landed(own, rest, unit):
             return ()
-        sides: Mapping[str, Side] = {}
-        for sides in self._change.former([*apart, *others, *own], start):
-            if missing and self._agree(sides, {**apart, **others}) and self._same(sides, own):
-                return ()
-        if missing:
-            return missing
-        if not self._same(sides, own):
-            return tuple(sorted(others))
-        return tuple(p for p in sorted(others) if self._digests.of(sides[p]) != others[p])
+        return tuple(sorted(rest))
 
-    def _same(self, sides: Mapping[str, Side], paths: Iterable[str]) -> bool:
-        return all(sides[path] == (self._tree.get(path) or ABSENT) for path in paths)
 
-    def _brings(self, then: Then) -> bool:
-        """Whether the change leaves all paths as they were; merging may add what others did.
+class _Run:
+    """What a run had, beside what the target branch had where it started."""
+
+    def __init__(self, change: Change, tree: Tree, digests: SideDigests, start: str) -> None:
+        self._change, self._tree, self._digests, self._start = change, tree, digests, start
+        self._since = change.between(start, change.base_tip) if start != change.base_tip else {}
+
+    def _at_start(self, path: str) -> Side:
+        entry = self._since.get(path)
+        return entry.old if entry else self._change.base.get(path) or ABSENT
+
+    def digest_at_start(self, path: str) -> str | None:
+        """Of what the branch had there where the run started."""
+        return self._digests.of(self._at_start(path))
+
+    def own(self, apart: Then, unit: UnitInputs) -> Then:
+        """What it had otherwise than there: surroundings, and files that digests hold."""
+        bound = (file.path for file in (*unit.files, *unit.tests))
+        now = {path: self._tree.get(path) or ABSENT for path in bound}
+        own = {
+            path: self._digests.of(side)
+            for path, side in now.items()
+            if side.oid != self._at_start(path).oid
+        }
+        others = {p: sha256 for p, sha256 in apart.items() if sha256 != self.digest_at_start(p)}
+        return others | own
+
+    def is_brought(self, path: str, sha256: str | None) -> bool:
+        """Whether the change makes it so of what was there; merging may add what others did.
 
         With several merge bases merging can also undo what the change brings beside one of them.
         """
-        entries = {path: self._change.entry(path) for path in then}
-        return self._change.merges_from_its_start and all(
-            entry is not None and self._digests.of(entry.new) == then[path]
-            for path, entry in entries.items()
+        entry = self._change.entry(path)
+        return (
+            entry is not None
+            and self._change.merges_from_its_start
+            and entry.old == self._at_start(path)
+            and self._digests.of(entry.new) == sha256
         )
 
-    def _agree(self, sides: Mapping[str, Side], then: Then) -> bool:
-        return all(self._digests.of(sides[path]) == then[path] for path in then)
+    def has_landed(self, own: Then, rest: Then, unit: UnitInputs) -> bool:
+        """Whether the branch did the rest since: all that it did, or a single change of it.
 
-    def _left_alone(self, bound: Iterable[str]) -> frozenset[str]:
-        """Of the files that digests hold those that a change of some of them does not bring.
-
-        The target branch had them so where the run started, or they were carried back to what it
-        had around them before. Of a change that has landed nothing is left to bring.
+        Of one commit that did all that was otherwise the run may lack what else it did, which came
+        into the change after the run, and what other commits did before it.
         """
-        paths = frozenset(bound)
-        mine = frozenset(path for path in paths if self._change.entry(path))
-        return paths - mine if mine else mine
+        for step in self._change.steps(rest, self._start):
+            if any(self._digests.of(step.after[path]) != sha256 for path, sha256 in rest.items()):
+                continue
+            alone = all(side == self._at_start(path) for path, side in step.before.items())
+            if (alone and own == rest) or self._had_all(step.commit, own, unit):
+                return True
+        return False
+
+    def _had_all(self, commit: str, own: Then, unit: UnitInputs) -> bool:
+        """Whether the run had all that counts of what the branch did up to a later commit."""
+        counted = Counted(unit.roots, unit.unbound)
+        bound = {file.path for file in (*unit.files, *unit.tests)}
+        return all(
+            path in own and self._digests.of(entry.new) == own[path]
+            for path, entry in self._change.between(self._start, commit).items()
+            if path in bound or path in own or counted.counts(entry)
+        )
 
 
 def days_behind(change: Change, commit: str, moment: datetime) -> int:

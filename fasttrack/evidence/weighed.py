@@ -8,7 +8,7 @@ only where one that is brought agrees or disagrees with them.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -22,8 +22,8 @@ from fasttrack.evidence.dsse import Signed
 from fasttrack.evidence.failures import contradictions, failure_of, one_sided, said_no, unsure
 from fasttrack.evidence.faults import Fault
 from fasttrack.evidence.gathered import gather
-from fasttrack.evidence.known import known_evidence
-from fasttrack.evidence.mixed import bytes_of, mixed
+from fasttrack.evidence.known import Known, known_evidence
+from fasttrack.evidence.mixed import Bytes, bytes_of, mixed
 from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
 from fasttrack.evidence.predicates.model_eval_v1 import ModelEvalV1
 from fasttrack.evidence.predicates.performance_v1 import PerformanceV1
@@ -99,11 +99,22 @@ def weighed(case: Case) -> tuple[Told, ...]:
                 covering.append((one.statement, faults))
         path, line = _place(case, stored)
         found.append(Told(path, line, faults))
-    several = mixed(statement for statement, _ in covering)
+    units = {bytes_of(statement) for statement, _ in covering}
+    before = [one.statement for one in _covering_already(known, asked, units)]
+    several = mixed([*before, *(statement for statement, _ in covering)])
     for statement, faults in covering:
         if text := several.get(bytes_of(statement)):
             faults[Fault.MIXED] = text
     return tuple(found)
+
+
+def _covering_already(known: Known, asked: Asked, units: Set[Bytes]) -> Iterator[Judged]:
+    """What the target's statements cover of the bytes that the change brings evidence of."""
+    same = [one for one in known.kept if bytes_of(one.statement) in units]
+    chosen = {one.signed for one in same}
+    for stored, one in known.judged(same):
+        if stored.signed in chosen and one.pools and asked.answer(one).covers:
+            yield one
 
 
 def still_counted(case: Case) -> Mapping[str, str]:

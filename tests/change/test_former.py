@@ -13,7 +13,7 @@ from fasttrack.change import former as module
 from fasttrack.change.change import Change
 from fasttrack.change.former import PastUnavailable
 from fasttrack.change.read import read_change, read_revision
-from fasttrack.change.tree import Side
+from fasttrack.change.tree import ABSENT, Side
 from fasttrack.errors import FactUnavailable
 from fasttrack.testing import Content, Repo
 
@@ -26,7 +26,9 @@ def together(change: Change, since: str, *paths: str) -> list[tuple[str | None, 
     def text(side: Side) -> str | None:
         return change.text(side) if side.present else None
 
-    return [tuple(text(sides[path]) for path in paths) for sides in change.former(paths, since)]
+    now = {path: change.base.get(path) or ABSENT for path in paths}
+    states = [now, *(step.before for step in change.steps(paths, since))]
+    return [tuple(text(sides[path]) for path in paths) for sides in states]
 
 
 def texts(change: Change, since: str, path: str) -> list[str | None]:
@@ -113,10 +115,9 @@ def test_git_is_asked_only_as_far_back_as_somebody_looks(
     change = read(repo, head="main")
     assert len(change.base) == 1
     before = change.process_count
-    found = change.former(["f"], root)
-    assert next(found).keys() == {"f"}
+    found = change.steps(["f"], root)
     assert change.process_count == before
-    assert next(found).keys() == {"f"}
+    assert next(found).before.keys() == {"f"}
     assert change.process_count == before + 2  # the list of commits, and the first step
     assert texts(change, newer, "f") == ["7"]
     assert change.process_count == before + 2

@@ -2,7 +2,7 @@
 """What evidence says of one cell: every status, and the same answer from a second formulation."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import product
@@ -84,8 +84,8 @@ class HadBefore(Nowhere):
     """A target branch whose `engine/ops.py` was something else once."""
 
     def was_at(self, commit: str) -> bool:
-        """At every commit but two."""
-        return commit not in {ELSEWHERE, MERGED}
+        """At every commit but these, and not where a run was measured."""
+        return commit not in {ELSEWHERE, MERGED, "c" * 40}
 
     def has_merged(self, commit: str) -> bool:
         """The one that was merged."""
@@ -95,10 +95,10 @@ class HadBefore(Nowhere):
         """More than a run may be, of one commit alone."""
         return START_DAYS + (commit == LONG_AGO)
 
-    def strange(self, ran: Inputs, moved: Then, bound: Iterable[str]) -> tuple[str, ...]:
+    def strange(self, ran: Inputs, moved: Then, unit: UnitInputs) -> tuple[str, ...]:
         """All but that."""
         once = moved == {"engine/ops.py": digest("8")}
-        return super().strange(ran, {} if once else moved, bound)
+        return super().strange(ran, {} if once else moved, unit)
 
 
 HAD_BEFORE = HadBefore()
@@ -109,7 +109,7 @@ MANIFEST_NOW = manifest()
 def told(kind: Kind = Kind.KERNEL_TEST, **changes: Any) -> Statement:
     """A statement with the boundary of `inputs`; `machine`, `ran`, ... name other fields."""
     machine, packages = changes.pop("machine", {}), changes.pop("packages", None)
-    ran = {"boundary": BOUNDARY, "target": "c" * 40} | changes.pop("ran", {})
+    ran = {"boundary": BOUNDARY, "target": "b" * 40} | changes.pop("ran", {})
     made = good(kind, **changes)
     predicate = made.predicate
     update: dict[str, Any] = {

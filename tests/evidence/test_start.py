@@ -20,6 +20,7 @@ from tests.evidence.test_surroundings import (
     PASSES,
     REFUSED,
     RIGGED,
+    UNIT,
     answers,
     measured_at,
     ran,
@@ -111,7 +112,7 @@ def test_what_one_of_several_merge_bases_lacks_is_nothing_that_the_change_brings
                 assert entry is not None
                 found = Surroundings(change, judged_or_head(change))
                 assert found.now("f") == ran(tip, strict).apart[0].sha256
-                assert found.strange(ran(tip, lax), {}, ()) == ("f",)
+                assert found.strange(ran(tip, lax), {}, UNIT) == ("f",)
                 return
     pytest.fail("no merge base of either kind in eight tries")
 

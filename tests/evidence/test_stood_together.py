@@ -4,6 +4,7 @@
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from fasttrack.config import judged_or_head, read_base_manifests, read_config
 from fasttrack.errors import InputError
 from fasttrack.evidence.at_head import effective_at_head
 from fasttrack.evidence.effective import effective_tiers
+from fasttrack.evidence.inputs import InputFile, UnitInputs
 from fasttrack.evidence.predicates.common import BoundaryFile
 from fasttrack.evidence.surroundings import Surroundings, Then
 from fasttrack.testing import Content, Repo
@@ -53,10 +55,12 @@ def strange(
         found = Surroundings(change, judged_or_head(change))
         texts = (moved or {}).items()
         then = {path: None if text is None else digest_of(text) for path, text in texts}
-        return found.strange(ran(start, apart), then, bound)
+        files = tuple(InputFile(path, "100644", "0" * 64, "named") for path in bound)
+        unit = UnitInputs("unit", files, (), (), roots=("root/",), unbound=("manifests/",))
+        return found.strange(ran(start, apart), then, unit)
 
 
-def test_what_was_apart_must_have_stood_together_at_one_commit_or_after_the_merge(
+def test_what_was_apart_must_be_what_the_change_does_or_one_later_commit_did(
     tmp_path: Path,
 ) -> None:
     repo = Repo(tmp_path)
@@ -65,14 +69,34 @@ def test_what_was_apart_must_have_stood_together_at_one_commit_or_after_the_merg
     start = repo.commit("main", {"g": "2"})
     repo.commit("main", {"f": "3", "h": "3"})
     tip = repo.commit("main", {"f": "4", "g": "4"})
-    repo.commit("topic", {"g": "mine", "h": "mine"}, parent=tip)
-    for apart in ({"f": "3", "h": "3"}, {"f": "4", "g": "4"}, {"g": "mine", "h": "mine"}):
-        assert strange(repo, start, apart) == ()
-    assert strange(repo, start, {"f": "3", "g": "4"}) == ("f", "g")
-    assert strange(repo, start, {"f": "4", "h": "mine"}) == ()  # as it would be merged
-    assert strange(repo, start, {"f": "3", "h": "mine"}) == ("f",)
-    assert strange(repo, start, {"f": "2", "g": "1"}) == ("f", "g")  # before, and not since
-    assert strange(repo, old, {"f": "2", "g": "1"}) == ()
+    repo.commit("topic", {"h": "mine", "k": "mine"}, parent=tip)
+    assert strange(repo, start, {"f": "3", "h": "3"}) == ()
+    assert strange(repo, start, {"f": "3"}) == ()  # what else that commit did came later
+    assert strange(repo, start, {"g": "4"}) == ()
+    assert strange(repo, start, {"k": "mine"}) == ()
+    assert strange(repo, tip, {"h": "mine", "k": "mine"}) == ()
+    assert strange(repo, start, {"f": "4", "g": "4", "h": "3"}) == ()  # all of two commits
+    for picks in ({"f": "4", "g": "4"}, {"f": "3", "g": "4"}, {"f": "1", "g": "1"}):
+        assert strange(repo, start, picks) == tuple(picks)
+    assert strange(repo, start, {"h": "mine"}) == ("h",)  # it was edited beneath the change since
+    assert strange(repo, start, {"f": "4", "k": "mine"}) == ("f",)
+    assert strange(repo, start, {"f": "3", "k": "mine"}) == ("f",)  # half of what landed
+    assert strange(repo, start, {"f": "3", "h": "3", "k": "mine"}) == ()
+    assert strange(repo, old, {"f": "2", "k": "mine"}) == ()
+    assert strange(repo, old, {"g": "2", "k": "mine"}) == ("g",)  # without what came before it
+    assert strange(repo, old, {"f": "2", "g": "2"}) == ()
+    assert strange(repo, old, {"f": "2"}) == strange(repo, old, {"g": "2"}) == ()
+    assert strange(repo, old, {"f": "3", "h": "3"}) == ("f", "h")
+
+
+def test_of_what_landed_beneath_a_change_files_that_do_not_count_may_lack(tmp_path: Path) -> None:
+    others: dict[str, Content] = {"a.md": "1", "manifests/p.yaml": "1", "root/other.py": "1"}
+    for extra, wanted in (({}, ()), ({"near.py": "1"}, ("f",)), ({"root/x.so": "1"}, ("f",))):
+        repo = Repo(tmp_path / str(len(extra)) / "".join(extra).replace("/", "-"))
+        start = repo.commit("main", {"f": "1"})
+        tip = repo.commit("main", {"f": "2", **others, **extra})
+        repo.commit("topic", {"mine": "1"}, parent=tip)
+        assert strange(repo, start, {"f": "2", "mine": "1"}) == wanted
 
 
 def test_what_the_change_brings_counts_although_merging_adds_what_others_did(
@@ -85,9 +109,9 @@ def test_what_the_change_brings_counts_although_merging_adds_what_others_did(
     repo.commit("main", {"f": wiring + "theirs\n", "g": "2"})
     mine = {"f": "mine\n" + wiring, "h": "1"}
     assert strange(repo, start, mine) == ()
-    assert strange(repo, start, {"f": "mine\n" + wiring + "theirs\n", "h": "1"}) == ()
-    assert strange(repo, start, mine | {"g": "2"}) == ("f",)
-    assert strange(repo, start, mine | {"g": "3"}) == ("f", "g")
+    assert strange(repo, start, {"f": "mine\n" + wiring + "theirs\n", "h": "1"}) == ("f",)
+    assert strange(repo, start, mine | {"g": "2"}) == ("g",)
+    assert strange(repo, start, mine | {"g": "3"}) == ("g",)
 
 
 def test_what_moved_must_have_been_so_where_the_run_started_or_be_told_as_apart(
@@ -101,6 +125,7 @@ def test_what_moved_must_have_been_so_where_the_run_started_or_be_told_as_apart(
     assert strange(repo, start, {}, {"near": "1", "late": None}) == ()
     for text in ("0", "2", None):
         assert strange(repo, start, {}, {"near": text}) == ("near",)
+    assert strange(repo, start, {"near": "2", "late": "1"}, {"near": "2"}) == ()
     assert strange(repo, start, {"near": "2"}, {"near": "2"}) == ()
     assert strange(repo, start, {"near": "2"}, {"near": "0"}) == ("near",)
     assert strange(repo, start, {}, {"near": "1", "late": "1"}) == ("late",)
@@ -108,20 +133,22 @@ def test_what_moved_must_have_been_so_where_the_run_started_or_be_told_as_apart(
 
 def test_newer_tests_can_not_be_carried_back_to_older_surroundings(tmp_path: Path) -> None:
     repo = Repo(tmp_path)
-    start = repo.commit("main", {"code": "1", "test": "lax", "near": "lax"})
-    tip = repo.commit("main", {"test": "tries", "near": "strict", "late": "1"})
+    start = repo.commit("main", {"code": "1", "test": "lax", "near": "lax", "deep": "lax"})
+    tip = repo.commit("main", {"test": "tries", "near": "strict", "deep": "strict", "late": "1"})
     bound = ["code", "test"]
     moved = {"near": "lax", "late": None}
     topic = repo.commit("topic", {"code": "broken"}, parent=tip)
-    assert strange(repo, start, {}, moved, bound) == ("late", "near")
+    assert strange(repo, start, {}, moved, bound) == ("test",)
     assert strange(repo, start, {}, moved, ["code"]) == ()
-    assert strange(repo, start, {}, {}, bound) == ()  # nothing else is otherwise
-    repo.commit("topic", {"code": "broken", "test": "mine"}, parent=tip)
-    assert strange(repo, start, {}, moved, bound) == ()
-    # Once it has landed, the change brings nothing any more.
+    assert strange(repo, start, {}, {}, bound) == ("test",)
+    assert strange(repo, start, {"near": "strict"}, {}, bound) == ("near", "test")
+    repo.commit("topic", {"code": "broken", "test": "tries, too"}, parent=tip)
+    assert strange(repo, start, {}, moved, bound) == ("test",)  # brought on top of newer ones
+    # Once the code has landed, a change of something else brings neither.
     landed = repo.commit("main", {"code": "broken"}, parent=(tip, topic))
     repo.commit("topic", {"docs": "1"}, parent=landed)
-    assert strange(repo, start, {}, moved, bound) == ()
+    assert strange(repo, start, {}, moved, bound) == ("code", "test")
+    assert strange(repo, tip, {}, {}, bound) == ()
 
 
 CONTENTS = st.sampled_from(["1", "2", None])
@@ -141,18 +168,35 @@ def test_the_rule_is_that_of_its_words(
     made: list[str] = []
     before: Mapping[str, str | None] = {}
     for state in [{}, *states]:
-        made.append(repo.commit("main", {"n": str(len(made))} | edits(before, state)))
+        made.append(repo.commit("main", {"n.md": str(len(made))} | edits(before, state)))
         before = state
     place = min(place, len(states))
     repo.commit("topic", {"mine": "1"} | edits(before, brought), parent=made[-1])
-    merged = {**before, **brought}
-    start = dict.fromkeys("abc") | (states[place - 1] if place else {})
+    past = [dict.fromkeys("abc"), *(dict.fromkeys("abc") | state for state in states)][place:]
     measured = data.draw(st.fixed_dictionaries(dict.fromkeys("abc", CONTENTS)))
-    apart = {path: text for path, text in measured.items() if text != start[path]}
-    together = [*states[place:], {**dict.fromkeys("abc"), **merged}]
-    wanted = any(all(state[path] == apart[path] for path in apart) for state in together)
-    wanted = wanted or apart.items() <= edits(before, brought).items()
-    assert (strange(repo, made[place], apart) == ()) == wanted
+    apart = {path: text for path, text in measured.items() if text != past[0][path]}
+    assert (strange(repo, made[place], apart) == ()) == stood(past, edits(before, brought), apart)
+
+
+Past = Sequence[Mapping[str, str | None]]
+
+
+def stood(past: Past, change: Mapping[str, Content], own: Mapping[str, str | None]) -> bool:
+    """The rule in its words: what a branch was since the start, what a change does to its tip."""
+    start, tip = past[0], past[-1]
+    mine = {p for p in own if p in change and change[p] == own[p] and tip[p] == start[p]}
+    rest = own.keys() - mine
+    if not rest:
+        return True
+    for before, after in pairwise(past):
+        if any(after[p] != own[p] for p in rest) or all(before[p] == after[p] for p in rest):
+            continue
+        if not mine and all(before[p] == start[p] for p in rest):
+            return True
+        did = {p for p in tip if after[p] != start[p]}
+        if did <= own.keys() and all(after[p] == own[p] for p in did):
+            return True
+    return False
 
 
 def edits(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> dict[str, Content]:

@@ -14,6 +14,7 @@ from fasttrack.config import judged_or_head, read_base_manifests, read_config
 from fasttrack.errors import FactUnavailable
 from fasttrack.evidence.coverage import GRACE_DAYS
 from fasttrack.evidence.effective import effective_tiers
+from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.predicates.common import ApartFile, Inputs
 from fasttrack.evidence.surroundings import Surroundings
 from fasttrack.finding import Level
@@ -178,6 +179,10 @@ def test_the_effective_tier_falls_with_evidence_of_bytes_that_nobody_had(
     assert tiers(repo, repo.commit("main", stored(tmp_path / "new", told), parent=tip)) == [tier]
 
 
+UNIT = UnitInputs("unit", (), (), ())
+"""Whose digests hold nothing."""
+
+
 def digest_of(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
@@ -196,7 +201,7 @@ def stood(repo: Repo, start: str, path: str, texts: Sequence[str | None]) -> lis
     with read_change(repo.path, target="main", head="topic") as change:
         found = Surroundings(change, judged_or_head(change))
         assert found.was_at(start)
-        return [not found.strange(ran(start, {path: text}), {}, ()) for text in texts]
+        return [not found.strange(ran(start, {path: text}), {}, UNIT) for text in texts]
 
 
 def test_bytes_that_are_apart_are_the_targets_later_or_the_changes_own(tmp_path: Path) -> None:
@@ -249,7 +254,7 @@ def test_a_former_content_that_is_not_here_is_a_missing_fact_and_no_pass(tmp_pat
     repo.commit("main", {"f": "newer"})
     repo.commit("topic", {"g": "1"}, parent=repo.commit("main", {"f": "new"}))
     with read_change(repo.path, target="main", head="topic") as change:
-        _, former, _ = (sides["f"] for sides in change.former(["f"], start))
+        former = next(change.steps(["f"], start)).before["f"]
     (repo.git_dir / "objects" / former.oid[:2] / former.oid[2:]).unlink()
     with pytest.raises(FactUnavailable, match="not in this clone"):
         stood(repo, start, "f", ["older"])

@@ -100,7 +100,7 @@ def command(
         signer = read_signer(key_file, key_id)
         folder = out or (repository_top(repo) or repo) / config.folder / store.FOLDER
         if plan is not None and bundle is not None:
-            lines = _signed(repo, change, config, bundle, plan=plan, signer=signer)
+            lines = _signed(repo, change, config, bundle, plan=plan, signer=signer, day=as_of)
         else:
             stored = store.read_folder(folder).statements
             lines = signed_again(stored, trust, str(resign), signer, as_of)
@@ -119,12 +119,19 @@ def _require_one_mode(bundle: Path | None, plan: Path | None, resign: str | None
 
 
 def _signed(
-    repo: Path, change: "Change", config: Config, bundle: Path, *, plan: "Plan", signer: "Signer"
+    repo: Path,
+    change: "Change",
+    config: Config,
+    bundle: Path,
+    *,
+    plan: "Plan",
+    signer: "Signer",
+    day: date,
 ) -> list[bytes]:
     from fasttrack.change.read import read_revision
     from fasttrack.config import read_base_manifests
     from fasttrack.evidence.bundle import statements
-    from fasttrack.evidence.departure import departure, require_recent
+    from fasttrack.evidence.departure import departure, require_fresh, require_recent
     from fasttrack.evidence.derived import derived
     from fasttrack.evidence.inputs import InputGraph
     from fasttrack.evidence.signing import signed_bundle
@@ -138,7 +145,9 @@ def _signed(
         found = derived(revision.base, manifest, graph)
         departed = departure(change, plan, config.folder)
         for entry in contents.entries:
-            require_recent(change, entry.where, entry.statement.predicate.run.started)
+            started = entry.statement.predicate.run.started
+            require_recent(change, entry.where, started)
+            require_fresh(entry.where, started.date(), day)
         return signed_bundle(contents.entries, plan, found, departed, signer)
 
 

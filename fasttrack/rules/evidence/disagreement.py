@@ -20,6 +20,6 @@ class Disagreement(StatementRule):
         "Measured often enough, a rare failure passes once. Coverage takes the best answer; a "
         "person must ask why there was another."
     )
-    blind = "Failures that nobody signed, or that were measured of other bytes."
+    blind = "Failures that nobody signed, or of other bytes, those around the unit included."
     fix = "find the cause of the failure and mend it; the new bytes are measured anew"
     want = "runs that all show the same"

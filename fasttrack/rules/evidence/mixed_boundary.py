@@ -13,14 +13,14 @@ class MixedBoundary(StatementRule):
     title = "one state of the files just outside the roots passed in all cells"
     level = Level.ROUTE
     refuses = (
-        "Brought statements that cover cells of one unit's bytes, where files that the unit or its "
-        "tests import directly from outside the roots had no one state with which all of the cells "
-        "were measured."
+        "Brought statements that cover cells of one unit's bytes, where, with the target's "
+        "statements, files that the unit or its tests import directly from outside the roots had "
+        "no one state with which all of the cells were measured."
     )
     why = (
         "Each run started from the target branch as it once was. With a choice for each cell, "
         "cells can pass that fail together; a person must ask why there was one."
     )
-    blind = "Deeper dependencies, and cells whose evidence is in the target branch already."
+    blind = "Deeper dependencies."
     fix = "measure all cells of the unit from one plan"
     want = "one state for all cells"

@@ -15,14 +15,14 @@ class OtherBytes(StatementRule):
     refuses = (
         "A brought trusted statement that binds to other files or tests than its cell's unit has "
         "after the merge, or to another unit; or whose run started from no commit of the target "
-        "branch, or had files in no digest otherwise than there that neither stand so after "
-        "the merge nor did at one later commit of that branch."
+        "branch, or from one that it had left more than 14 days before, or had files otherwise "
+        "than there in a way that neither the change makes them nor that branch did."
     )
     why = "It covers nothing: what was measured is not what would be merged."
     blind = (
         "What the target branch changed since in files that no digest and no boundary holds; the "
-        "maximum age bounds what they do. How old the commit is that a run started from: it may be "
-        "any of the last few thousand. Where changes are merged by rebasing, each of their "
+        "maximum age bounds what they do. What a run had of prose, executable bits and files of "
+        "the roots that no digest holds. Where changes are merged by rebasing, each of their "
         "commits was the target branch."
     )
     fix = "fasttrack evidence plan, for what lacks"
