@@ -137,7 +137,8 @@ class Surroundings:
         apart = {file.path: file.sha256 for file in ran.apart}
         others = {path: sha256 for path, sha256 in moved.items() if path not in apart}
         picked = {path for path in moved.keys() & apart.keys() if moved[path] != apart[path]}
-        asked = ran.target, frozenset(apart.items()), frozenset(others.items()), unit.unit
+        bytes_now = unit.unit, unit.digest, unit.tests_digest
+        asked = ran.target, frozenset(apart.items()), frozenset(others.items()), bytes_now
         if asked not in self._known:
             self._known[asked] = self._strange(str(ran.target), apart, others, unit)
         return tuple(sorted({*picked, *self._known[asked]}))
