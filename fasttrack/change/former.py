@@ -40,11 +40,13 @@ class Step:
     """One commit of a branch, by what it does to some paths.
 
     Attributes:
-        commit: where the branch then was.
-        before: the paths at its first parent; absent sides too.
+        parent: where the branch was before.
+        commit: where it then was.
+        before: the paths at `parent`; absent sides too.
         after: the same at `commit`.
     """
 
+    parent: str
     commit: str
     before: Mapping[str, Side]
     after: Mapping[str, Side]
@@ -78,7 +80,7 @@ class FormerSides:
                 mine = {path: side for path, side in replaced if path in after}
                 if mine:
                     before = after | mine
-                    yield Step(self._commits[number], before, after)
+                    yield Step(self._commits[number + 1], self._commits[number], before, after)
                     after = before
 
     def has(self, commit: str) -> bool:

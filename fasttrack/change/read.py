@@ -11,7 +11,7 @@ from fasttrack.change.change import Change
 from fasttrack.change.git import Git
 from fasttrack.change.history import History
 from fasttrack.change.patch import apply_patch
-from fasttrack.errors import InputError
+from fasttrack.errors import FactUnavailable, InputError
 
 DEFAULT_TARGETS = ("refs/remotes/origin/HEAD", "refs/heads/main")
 """Where the target branch is looked for when nobody names it; full names, so that no tag or other
@@ -57,6 +57,10 @@ def read_change(
         bases = _common_commits(history, start, judged)
         # (4) What differs; everything else is read when a rule asks.
         return Change(git, history, tip, bases, judged)
+    except FactUnavailable as reason:
+        git.close()
+        want, fix = "trees that are all in this clone", "git fetch --refetch --no-filter"
+        raise InputError.one("change", str(reason), want, fix) from reason
     except BaseException:
         git.close()
         raise

@@ -259,7 +259,7 @@ def _strange(statement: Statement, inputs: UnitInputs, around: Around, moved: Th
     if days > START_DAYS:
         return f"{started} had left {days} days before; measure what is nearer to it"
     if strange := around.strange(ran, moved, inputs):
-        had = "what neither the target branch nor the change has had there"
+        had = "what did not stand so in the target branch or the change with the rest of it"
         return f"{_several(strange, inputs)} was in {run} {had}"
     return ""
 

@@ -31,6 +31,8 @@ from fasttrack.evidence.side_digest import SideDigests
 START_DAYS = 14
 """Days for which a commit may be measured after the target branch went on from it."""
 _DAY = 24 * 60 * 60
+TRIES = 16
+"""Commits of the target branch that a run's surroundings are held against whole."""
 
 Then = Mapping[str, str | None]
 """Paths to the SHA-256 of what was there; None for no file."""
@@ -148,7 +150,8 @@ class Surroundings:
         if moved := tuple(p for p in sorted(others) if run.digest_at_start(p) != others[p]):
             return moved
         own = run.own(apart, unit)
-        rest = {path: sha256 for path, sha256 in own.items() if not run.is_brought(path, sha256)}
+        bound = {file.path for file in (*unit.files, *unit.tests)}
+        rest = {p: sha256 for p, sha256 in own.items() if not run.is_brought(p, sha256, p in bound)}
         if not rest or run.has_landed(own, rest, unit):
             return ()
         return tuple(sorted(rest))
@@ -181,15 +184,17 @@ class _Run:
         others = {p: sha256 for p, sha256 in apart.items() if sha256 != self.digest_at_start(p)}
         return others | own
 
-    def is_brought(self, path: str, sha256: str | None) -> bool:
+    def is_brought(self, path: str, sha256: str | None, bound: bool) -> bool:
         """Whether the change makes it so of what was there; merging may add what others did.
 
-        With several merge bases merging can also undo what the change brings beside one of them.
+        Not to files that digests hold: what the branch did to these meanwhile, it brought. With
+        several merge bases merging can also undo what the change brings beside one of them.
         """
         entry = self._change.entry(path)
         return (
             entry is not None
             and self._change.merges_from_its_start
+            and not (bound and path in self._since)
             and entry.old == self._at_start(path)
             and self._digests.of(entry.new) == sha256
         )
@@ -197,24 +202,29 @@ class _Run:
     def has_landed(self, own: Then, rest: Then, unit: UnitInputs) -> bool:
         """Whether the branch did the rest since: all that it did, or a single change of it.
 
-        Of one commit that did all that was otherwise the run may lack what else it did, which came
-        into the change after the run, and what other commits did before it.
+        A change is one commit, and the run had all that counts of it. What other commits did
+        before, the run may lack only where nothing else is otherwise than at its start.
         """
+        tried = 0
         for step in self._change.steps(rest, self._start):
             if any(self._digests.of(step.after[path]) != sha256 for path, sha256 in rest.items()):
                 continue
             alone = all(side == self._at_start(path) for path, side in step.before.items())
-            if (alone and own == rest) or self._had_all(step.commit, own, unit):
+            since = step.parent if alone and own == rest else self._start
+            if self._had_all(since, step.commit, own, unit):
                 return True
+            tried += 1
+            if tried == TRIES:
+                return False
         return False
 
-    def _had_all(self, commit: str, own: Then, unit: UnitInputs) -> bool:
-        """Whether the run had all that counts of what the branch did up to a later commit."""
+    def _had_all(self, since: str, commit: str, own: Then, unit: UnitInputs) -> bool:
+        """Whether the run had all that counts of what the branch did between two commits."""
         counted = Counted(unit.roots, unit.unbound)
         bound = {file.path for file in (*unit.files, *unit.tests)}
         return all(
             path in own and self._digests.of(entry.new) == own[path]
-            for path, entry in self._change.between(self._start, commit).items()
+            for path, entry in self._change.between(since, commit).items()
             if path in bound or path in own or counted.counts(entry)
         )
 

@@ -220,7 +220,7 @@ TABLE: Mapping[str, tuple[Status, str, dict[str, Any]]] = {
     ),
     "rigged": (
         Status.STALE,
-        "rig.py, in no digest, was in run 222222222222 of 2026-11-20 what neither the target",
+        "rig.py, in no digest, was in run 222222222222 of 2026-11-20 what did not stand so",
         {"ran": {"apart": (ApartFile(path="rig.py", sha256=digest("9")),)}},
     ),
     "sound": (Status.COVERED, "shown by run 222222222222 of 2026-11-20", {}),

@@ -19,7 +19,7 @@ from fasttrack.evidence.at_head import effective_at_head
 from fasttrack.evidence.effective import effective_tiers
 from fasttrack.evidence.inputs import InputFile, UnitInputs
 from fasttrack.evidence.predicates.common import BoundaryFile
-from fasttrack.evidence.surroundings import Surroundings, Then
+from fasttrack.evidence.surroundings import TRIES, Surroundings, Then
 from fasttrack.testing import Content, Repo
 from fasttrack.verdict import Outcome
 from fasttrack.vocabulary import Tier
@@ -30,6 +30,7 @@ from tests.evidence.test_surroundings import (
     NEWER,
     PASSES,
     REFUSED,
+    UNIT,
     answers,
     digest_of,
     measured_at,
@@ -71,8 +72,8 @@ def test_what_was_apart_must_be_what_the_change_does_or_one_later_commit_did(
     tip = repo.commit("main", {"f": "4", "g": "4"})
     repo.commit("topic", {"h": "mine", "k": "mine"}, parent=tip)
     assert strange(repo, start, {"f": "3", "h": "3"}) == ()
-    assert strange(repo, start, {"f": "3"}) == ()  # what else that commit did came later
-    assert strange(repo, start, {"g": "4"}) == ()
+    assert strange(repo, start, {"f": "3"}) == ("f",)  # without what else that commit did
+    assert strange(repo, start, {"g": "4"}) == ("g",)
     assert strange(repo, start, {"k": "mine"}) == ()
     assert strange(repo, tip, {"h": "mine", "k": "mine"}) == ()
     assert strange(repo, start, {"f": "4", "g": "4", "h": "3"}) == ()  # all of two commits
@@ -87,6 +88,38 @@ def test_what_was_apart_must_be_what_the_change_does_or_one_later_commit_did(
     assert strange(repo, old, {"f": "2", "g": "2"}) == ()
     assert strange(repo, old, {"f": "2"}) == strange(repo, old, {"g": "2"}) == ()
     assert strange(repo, old, {"f": "3", "h": "3"}) == ("f", "h")
+
+
+def test_what_one_commit_did_counts_only_whole_and_what_the_branch_did_is_not_brought(
+    tmp_path: Path,
+) -> None:
+    repo = Repo(tmp_path)
+    start = repo.commit("main", {"code": "broken", "test": "lax", "near": "lax", "same": "1"})
+    new: dict[str, Content] = {"test": "tries", "near": "strict", "same": "2"}
+    tip = repo.commit("main", {"code": "mended", **new})
+    repo.commit("topic", {"code": "broken"}, parent=tip)
+    bound = ["code", "test"]
+    assert strange(repo, start, {}, {"near": "lax"}, bound) == ("test",)
+    picks = {"near": "strict", "same": "2"}
+    assert strange(repo, start, picks, {}, bound) == ("near", "same", "test")
+    # The same file as the branch has by now, taken from there.
+    repo.commit("topic", {"code": "worse", "same": "2"}, parent=start)
+    assert strange(repo, start, {}, {}, ["code", "same"]) == ("same",)
+    assert strange(repo, start, {"same": "2"}, {}, ["code"]) == ("code",)
+
+
+def test_no_more_commits_are_looked_at_whole_than_a_few(tmp_path: Path) -> None:
+    repo = Repo(tmp_path)
+    start = repo.commit("main", {"f": "1"})
+    repo.commit("main", {"g": "1"})
+    for number in range(2 * (TRIES + 1)):
+        tip = repo.commit("main", {"f": str(number % 2), "h": str(number)})
+    repo.commit("topic", {"mine": "1"}, parent=tip)
+    with read_change(repo.path, target="main", head="topic") as change:
+        found = Surroundings(change, judged_or_head(change))
+        before = change.process_count
+        assert found.strange(ran(start, {"f": "0"}), {}, UNIT) == ("f",)
+        assert change.process_count - before <= TRIES + 5
 
 
 def test_of_what_landed_beneath_a_change_files_that_do_not_count_may_lack(tmp_path: Path) -> None:
@@ -126,7 +159,7 @@ def test_what_moved_must_have_been_so_where_the_run_started_or_be_told_as_apart(
     for text in ("0", "2", None):
         assert strange(repo, start, {}, {"near": text}) == ("near",)
     assert strange(repo, start, {"near": "2", "late": "1"}, {"near": "2"}) == ()
-    assert strange(repo, start, {"near": "2"}, {"near": "2"}) == ()
+    assert strange(repo, start, {"near": "2"}, {"near": "2"}) == ("near",)
     assert strange(repo, start, {"near": "2"}, {"near": "0"}) == ("near",)
     assert strange(repo, start, {}, {"near": "1", "late": "1"}) == ("late",)
 
@@ -191,9 +224,8 @@ def stood(past: Past, change: Mapping[str, Content], own: Mapping[str, str | Non
     for before, after in pairwise(past):
         if any(after[p] != own[p] for p in rest) or all(before[p] == after[p] for p in rest):
             continue
-        if not mine and all(before[p] == start[p] for p in rest):
-            return True
-        did = {p for p in tip if after[p] != start[p]}
+        since = before if not mine and all(before[p] == start[p] for p in rest) else start
+        did = {p for p in tip if after[p] != since[p]}
         if did <= own.keys() and all(after[p] == own[p] for p in did):
             return True
     return False
