@@ -79,7 +79,7 @@ def _evidence_steps(verdict: Verdict) -> Iterator[Step]:
 
 def _measuring(verdict: Verdict, owed: Sequence[Owed], name: str) -> Iterator[Step]:
     """Plan, collect and sign for one manifest; `name` is its own where there are several."""
-    cells = [one.cell for one in owed]
+    cells = [cell for one in owed for cell in one.answer.first or (one.cell,)]
     choice = Choice.narrowest(cells, verdict.manifests.named(name or None))
     plan = f"plan-{name}.json" if name else "plan.json"
     bundle = f"bundle-{name}" if name else "bundle"

@@ -47,7 +47,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.tolerances: list[dict[str, Any]] = []
-        self.launches: dict[tuple[str, str | None], int] = {}
+        self.launches: dict[tuple[str | None, ...], int] = {}
         self.fallbacks = 0
         self.gates: list[dict[str, Any]] = []
         self.settings: list[dict[str, Any]] = []
@@ -74,15 +74,26 @@ class Recorder:
             self.tolerances.append(noted)
         return atol, rtol
 
-    def launched(self, name: str, launches: int = 1, cubin: str | None = None) -> None:
+    def launched(
+        self,
+        name: str,
+        launches: int = 1,
+        cubin: str | None = None,
+        *,
+        variant: str | None = None,
+        unit: str | None = None,
+    ) -> None:
         """Notes that a kernel or provider of the path ran.
 
         Args:
             name: its symbol, or the provider's name.
             launches: how often.
             cubin: SHA-256 of its machine code, for code that was built ahead.
+            variant: row of the unit's variant table, for code that is audited.
+            unit: unit that it is a kernel of, where that is not the one that is tested.
         """
-        self.launches[name, cubin] = self.launches.get((name, cubin), 0) + launches
+        seen = (name, cubin, unit, variant)
+        self.launches[seen] = self.launches.get(seen, 0) + launches
 
     def fell_back(self, steps: int = 1) -> None:
         """Notes steps that something else than the path took."""
@@ -124,6 +135,8 @@ class Recorder:
         self.answer = {"refused": refused, "reasons": list(dict.fromkeys(reasons))}
 
 
+LAUNCH = ("name", "cubin", "unit", "variant")
+"""What tells launches apart."""
 GRAVITY = ("passed", "skipped", "xfailed", "failed")
 """Outcomes of a test's phases; the last one that occurs is the test's."""
 
@@ -146,6 +159,17 @@ class Collecting:
         self._collected: set[str] = set()
         self._outcomes: dict[str, str] = {}
         self._report_fd = report_fd
+        self._built: dict[str, Any] | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self, session: pytest.Session) -> bool | None:
+        """Makes machine code, where that is the job, and collects no tests."""
+        if self.job is None or self.job.build is None:
+            return None
+        from fasttrack.evidence.child_build import built  # noqa: PLC0415  (no test needs it)
+
+        self._built = built(session.config.rootpath, self.job.build)
+        return True
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """The planned cell, or those that the test names."""
@@ -204,8 +228,8 @@ class Collecting:
             "tolerances": said.tolerances,
             "execution": {
                 "launches": [
-                    {"name": name, "launches": count, "cubin": cubin}
-                    for (name, cubin), count in sorted(said.launches.items(), key=str)
+                    dict(zip(LAUNCH, seen, strict=True)) | {"launches": count}
+                    for seen, count in sorted(said.launches.items(), key=str)
                 ],
                 "fallbacks": said.fallbacks,
             },
@@ -213,6 +237,7 @@ class Collecting:
             "settings": said.settings,
             "profile": said.profile,
             "answer": said.answer,
+            "built": self._built,
             "imported": imported,
             "opened": [path for path in opened_files(root) if path not in set(imported)],
             "replaced": replaced_files(root),

@@ -84,7 +84,7 @@ def third_party_page() -> str:
         "",
         "Nothing of it is vendored; each is installed from its own distribution. Licences are as",
         "the packages state them. `nvidia-cutlass-dsl` and NVIDIA's binary tools are proprietary",
-        "(NVIDIA's agreements) and come only with the extra `kernels`.",
+        "(NVIDIA's agreements) and come only with the extras `kernels`, `audit` and `test`.",
         "",
         "| package | licence | needed for | installed |",
         "|---|---|---|---|",

@@ -16,6 +16,7 @@ from fasttrack.report.visible import visible
 OBJECTS_BEFORE_COLLECTION = 100_000
 """New objects before the interpreter looks for garbage that refers to itself."""
 COMMANDS: Mapping[str, str] = {
+    "audit": "Prove the order of loads in kernels' machine code.",
     "check": "Judge a change against the target branch's policy.",
     "demo": "Show the four verdicts on a small embedded repository.",
     "evidence": "Plan, measure, sign and judge evidence.",

@@ -8,7 +8,8 @@ what is above it.
 """
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
 
 from fasttrack.evidence import claims
 from fasttrack.evidence.failures import one_sided, unsure
@@ -21,13 +22,14 @@ from fasttrack.evidence.predicates.model_eval_v1 import ModelEvalV1
 from fasttrack.evidence.predicates.performance_v1 import PerformanceV1
 from fasttrack.evidence.predicates.refusal_v1 import RefusalV1
 from fasttrack.evidence.predicates.stress_v1 import StressV1
+from fasttrack.evidence.predicates.sync_audit_v1 import SyncAuditV1
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.subject import ANYWHERE, hardware_of, tested_with, unit_of
 from fasttrack.evidence.versions import is_build_of, within
 from fasttrack.globs import matches
 from fasttrack.manifest.cells import Cell
 from fasttrack.manifest.consistency import package_name
-from fasttrack.manifest.model import Manifest
+from fasttrack.manifest.model import AUDIT_WAIVER, Manifest, Waiver
 from fasttrack.manifest.words import Ranks
 from fasttrack.policy.model import Floors, Hardware, Policy
 from fasttrack.vocabulary import Kind, Tier
@@ -120,6 +122,29 @@ def silent_file_fault(statement: Statement, inputs: UnitInputs) -> str:
         if not spoke and inputs.has_tests(file):
             return f"no test of {file} is among the tests that passed"
     return ""
+
+
+def waiver_faults(audit: SyncAuditV1, waivers: Iterable[Waiver], day: date) -> Iterator[str]:
+    """Which waivers of an audit do not hold: they ended, or the manifest has none like them.
+
+    Whoever collects lists those that the manifest had then; people can take one back since.
+
+    Args:
+        audit: with the waivers that it lists.
+        waivers: the manifest's.
+        day: the UTC day to judge at.
+    """
+    standing = {
+        waiver.fingerprint: waiver.expires for waiver in waivers if waiver.rule == AUDIT_WAIVER
+    }
+    for kernel in audit.kernels:
+        if kernel.waiver is None:
+            continue
+        known = standing.get(kernel.skeleton)
+        if known is None:
+            yield f"{kernel.name}: the manifest does not waive its skeleton {kernel.skeleton}"
+        elif (end := min(known, kernel.waiver.expires)) < day:
+            yield f"a waiver ended on {end}"
 
 
 def _is_of(passed: str, test: str) -> bool:

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What evidence says of the cells that a change owes; imported only where there is some."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 from fasttrack.case import Case
 from fasttrack.errors import FactUnavailable
-from fasttrack.evidence.coverage import Evidence, Terms
+from fasttrack.evidence.coverage import Evidence
 from fasttrack.evidence.known import Known, known_evidence
+from fasttrack.evidence.machine_code import audits_of
 from fasttrack.evidence.owed import Owed
 from fasttrack.evidence.statement import Statement
+from fasttrack.evidence.store import Stored
 from fasttrack.evidence.subject import unit_of
+from fasttrack.evidence.terms import Terms
 from fasttrack.evidence.trust import Judged
+from fasttrack.vocabulary import Kind
 
 
 def answered(
@@ -35,8 +39,10 @@ def answered(
     known = case.once(known_evidence)
     if known.unknown:
         unknown[f"evidence: {known.unknown}"] = None
-    about = known.about({one.cell.id for mine in owed.values() for one in mine})
-    now = _bytes_now(known, owed, {one.statement.predicate.inputs.unit for one in about})
+    asked = {one.cell.id for mine in owed.values() for one in mine}
+    audits = audits_of(one.statement for one in known.about(asked))
+    about = known.about(asked | audits)
+    now = _bytes_now(known, owed, about)
     # Whose word it is matters for the bytes that there are: others are stale, whoever says so.
     judged = {
         stored.signed: one
@@ -56,14 +62,22 @@ def answered(
 
 
 def _bytes_now(
-    known: Known, owed: Mapping[str, Sequence[Owed]], units: Set[str]
+    known: Known, owed: Mapping[str, Sequence[Owed]], about: Sequence[Stored]
 ) -> frozenset[tuple[str, str, str]]:
-    """What the owed cells' units are after the merge, of those that statements speak of."""
+    """What the units of owed cells, and of audits, are after the merge, where statements speak."""
+    told = {one.statement.predicate.inputs.unit for one in about}
+    audited = {
+        one.statement.predicate.inputs.unit
+        for one in about
+        if one.statement.cell.kind is Kind.SYNC_AUDIT
+    }
     found = set()
     for path, mine in owed.items():
-        for unit in {unit_of(one.cell) for one in mine} & units:
+        graph = known.graph(path)
+        units = ({unit_of(one.cell) for one in mine} & told) | (audited & {*graph.units})
+        for unit in units if mine else ():
             with suppress(FactUnavailable):  # whoever asks for the answer is told
-                inputs = known.graph(path).unit_inputs(unit)
+                inputs = graph.unit_inputs(unit)
                 found.add((unit, inputs.digest, inputs.tests_digest))
     return frozenset(found)
 

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Set
 from fasttrack.case import Case
 from fasttrack.config import judged_or_head
 from fasttrack.errors import FactUnavailable
-from fasttrack.evidence.coverage import Terms, answer_of
+from fasttrack.evidence.coverage import Evidence, answer_of
 from fasttrack.evidence.known import Known
+from fasttrack.evidence.machine_code import audits_of
 from fasttrack.evidence.owed import variant_tables
 from fasttrack.evidence.status import MISSING, Answer, Status
 from fasttrack.evidence.subject import unit_of
+from fasttrack.evidence.terms import Terms
 from fasttrack.evidence.trust import Judged
 from fasttrack.manifest.cells import Cell, CellId
 from fasttrack.manifest.points import TooManyPoints, witness_points
@@ -29,6 +31,7 @@ class Asked:
         self._case, self._known = case, known
         self._cells: dict[CellId, list[tuple[str, Cell]]] = defaultdict(list)
         self._hidden: set[Kind] = set()
+        self._audited: dict[frozenset[CellId], Evidence] = {}
         for kind in dict.fromkeys(kinds):
             for path, cell in self._witnesses(kind):
                 self._cells[cell.id].append((path, cell))
@@ -49,11 +52,22 @@ class Asked:
         unit = one.statement.predicate.inputs.unit
         if unit != unit_of(cell):
             return Answer(Status.WRONG_UNIT, f"it binds to {unit}, and the cell to {unit_of(cell)}")
-        terms = Terms.of(self._case, path)
+        terms, inputs_of = Terms.of(self._case, path), self._known.graph(path).unit_inputs
         try:
-            return answer_of(one, cell, terms, self._known.graph(path).unit_inputs(unit))
+            answer = answer_of(one, cell, terms, inputs_of(unit))
+            audits = self._audits(one) if answer.covers else Evidence()
+            return audits.looked(one, cell, terms, answer, inputs_of)
         except FactUnavailable:
             return UNKNOWN
+
+    def _audits(self, one: Judged) -> Evidence:
+        """Audits of the machine code that a statement launched."""
+        audits = audits_of([one.statement])
+        if audits not in self._audited:
+            about = self._known.about(audits)
+            judged = self._known.judged(about) if about else ()
+            self._audited[audits] = Evidence(found for _, found in judged)
+        return self._audited[audits]
 
     def _witnesses(self, kind: Kind) -> Iterator[tuple[str, Cell]]:
         case = self._case

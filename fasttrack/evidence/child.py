@@ -53,7 +53,7 @@ class Runs:
     """What of a tree a child runs.
 
     Attributes:
-        tests: test files, relative to the tree.
+        tests: test files, relative to the tree; none where something is only built.
         own: folders and files whose packages and modules are the tree's, whatever is installed.
     """
 
@@ -143,6 +143,7 @@ def _start(
     command = [
         *(sys.executable, "-P", "-S", str(_START), str(root.resolve()), search_path, *runs.own),
         *("--", "-q", "-rN", "--import-mode=append"),
+        *(() if runs.tests else ("--noconftest",)),
         *("-p", "fasttrack.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:xdist"),
         *("-c", os.devnull, f"--rootdir={root.resolve()}", f"--confcutdir={root.resolve()}"),
         *(f"--fasttrack-job={job_out}", f"--fasttrack-report={report_in}", "--", *runs.tests),

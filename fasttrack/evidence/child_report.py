@@ -6,7 +6,7 @@ other cells there are. The collector believes nothing of a report but what a chi
 results. It adds digests, machine and times itself.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -31,6 +31,24 @@ MAX_OPENED = 16384
 """Files that a report may name."""
 
 
+class Build(Record):
+    """Machine code to make, which somebody else audits."""
+
+    module: FilePath
+    """The module that makes it."""
+    variant: dict[str, Any]
+    """The row of the variant table."""
+
+
+class Built(Record):
+    """Machine code that was made."""
+
+    code: Annotated[str, Field(max_length=MAX_REPORT_BYTES)]
+    """Its bytes, in Base64."""
+    contracts: tuple[Annotated[str, Field(max_length=1 << 20)], ...] = Field(max_length=256)
+    """Contracts that the module holds, as JSON."""
+
+
 class Job(Record):
     """One cell to measure."""
 
@@ -40,6 +58,8 @@ class Job(Record):
     """The cell."""
     seeds: tuple[Seed, ...] = Field(max_length=1024)
     """Seeds that the plan chose."""
+    build: Build | None = None
+    """What to make, instead of running tests."""
 
 
 class Answer(Record):
@@ -74,6 +94,8 @@ class ChildReport(Record):
     """Stress profile; empty where none was run."""
     answer: Answer | None
     """The gate's answer; None where it was not asked."""
+    built: Built | None = None
+    """What was made; None where nothing was to be."""
     imported: tuple[FilePath, ...] = Field(max_length=MAX_OPENED)
     """Repository files that were imported."""
     opened: tuple[FilePath, ...] = Field(max_length=MAX_OPENED)

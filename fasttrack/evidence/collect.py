@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a plan: one child per cell, one unsigned statement per child.
 
+Machine code is audited by this process itself, whatever made it (`fasttrack.evidence.auditing`).
+
 The collector alone writes the bundle. Where the system can build a wall, a test can change neither
 it nor the tree (`fasttrack.evidence.wall`). Everywhere the tree is compared with the plan before
 the first and after every child, and the bundle with what was left there, so that a test which
@@ -18,20 +20,21 @@ from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fasttrack.errors import InputError
+from fasttrack.errors import FactUnavailable, InputError
 from fasttrack.evidence.bundle import cells_done, statements
-from fasttrack.evidence.child import Runs, measure
-from fasttrack.evidence.child_report import Job
+from fasttrack.evidence.child import Outcome, Runs, measure
+from fasttrack.evidence.child_report import Build, Job
 from fasttrack.evidence.guard import Guard
 from fasttrack.evidence.in_tree import compare
 from fasttrack.evidence.machine import measured_machine
 from fasttrack.evidence.plan import Plan, PlannedCell
-from fasttrack.evidence.predicates.common import RunFacts
+from fasttrack.evidence.predicates.common import Isolation, RunFacts
 from fasttrack.evidence.shards import Shard
 from fasttrack.evidence.shown import MEASURED_BY_TESTS, facts_of, statement_of
 from fasttrack.evidence.subject import ANYWHERE, hardware_of
 from fasttrack.evidence.used import own_places
 from fasttrack.evidence.wall import stands_around
+from fasttrack.vocabulary import Kind
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,8 @@ class Collected:
         run: its id; the bundle's file has the same name.
         passed: cells of which every statement shows something.
         failed: cells with a statement that shows nothing.
-        unmeasured: cells whose tests could not start; there is no statement of them.
+        unmeasured: cells whose tests could not start, or of which there is no machine code to
+            audit; there is no statement of them.
         resumed: cells that the bundle already had.
         elsewhere: cells that another machine or tool has to measure, by reason.
         walled: whether tests were kept from the bundle and the tree.
@@ -157,43 +161,81 @@ class Collector:
         )
 
     def _elsewhere(self, cell: PlannedCell) -> str:
-        if cell.kind not in MEASURED_BY_TESTS:
+        if cell.kind not in {*MEASURED_BY_TESTS, Kind.SYNC_AUDIT}:
             return f"{cell.kind.value} is not measured by tests"
+        if cell.kind is Kind.SYNC_AUDIT and self._plan.unit(cell.unit).variants is None:
+            return f"no variant table of {cell.unit} names machine code to audit"
         wanted = hardware_of(cell.cell())
         if wanted not in {ANYWHERE, self._settings.hardware}:
             return f"needs {wanted}"
         return ""
 
     def _measure(self, cell: PlannedCell, bytecode: Path) -> tuple[tuple[str, ...], str]:
-        job = Job(nonce=secrets.token_hex(16), cell=facts_of(cell), seeds=cell.seeds)
         started = _now()
+        if cell.kind is Kind.SYNC_AUDIT:
+            return self._audit(cell, bytecode, started)
+        outcome = self._child(cell, bytecode)
+        if not outcome.began:
+            return self._left(("its tests can not start here",), outcome.log)
+        run = self._facts(started, "process")
+        statement = statement_of(
+            self._plan, cell, outcome, run, self._machine, root=self._settings.root
+        )
+        self._bundle.append(statement)
+        return tuple(statement.problems()), outcome.log
+
+    def _audit(
+        self, cell: PlannedCell, bytecode: Path, started: datetime
+    ) -> tuple[tuple[str, ...], str]:
+        # What audits is slow to import, and needs packages that tests do not.
+        from fasttrack.evidence.auditing import Run, audit  # noqa: PLC0415
+
+        run = Run(
+            self._plan,
+            self._settings.root,
+            self._machine,
+            lambda: self._facts(started, "harness"),
+            lambda asked, build: self._child(asked, bytecode, build),
+        )
+        try:
+            statement, log = audit(run, cell)
+        except FactUnavailable as reason:
+            why, _, log = str(reason).partition("\n")
+            return self._left((why,), log)
+        except InputError as error:
+            return self._left(tuple(map(str, error.problems)), "")
+        self._bundle.append(statement)
+        return tuple(statement.problems()), log
+
+    def _child(self, cell: PlannedCell, bytecode: Path, build: Build | None = None) -> Outcome:
+        """What comes of a cell's tests, or of a module that makes its machine code."""
         outcome = measure(
             self._settings.root,
-            Runs(cell.tests, own_places(self._plan.unit(cell.unit))),
-            job,
+            Runs(() if build else cell.tests, own_places(self._plan.unit(cell.unit))),
+            Job(nonce=secrets.token_hex(16), cell=facts_of(cell), seeds=cell.seeds, build=build),
             bytecode,
             walled=self._walled,
             timeout_s=self._settings.timeout_s,
         )
         if problems := compare(self._plan, self._settings.root):
             raise InputError(problems)
-        if not outcome.began:  # nothing was measured, and a statement would say that it failed
-            self._bundle.check()
-            self._unmeasured += 1
-            return ("its tests can not start here",), outcome.log
-        run = RunFacts(
+        return outcome
+
+    def _left(self, problems: tuple[str, ...], log: str) -> tuple[tuple[str, ...], str]:
+        """Nothing was measured, and a statement would say that it failed."""
+        self._bundle.check()
+        self._unmeasured += 1
+        return problems, log
+
+    def _facts(self, started: datetime, isolation: Isolation) -> RunFacts:
+        return RunFacts(
             plan=self._plan.id,
             run=self._run,
             commit=self._plan.commit,
             started=started,
             finished=max(started, _now()),  # a clock may be set back
-            isolation="process",
+            isolation=isolation,
         )
-        statement = statement_of(
-            self._plan, cell, outcome, run, self._machine, root=self._settings.root
-        )
-        self._bundle.append(statement)
-        return tuple(statement.problems()), outcome.log
 
     def _failed(self, cells: Sequence[PlannedCell]) -> int:
         """Cells that some run did not show: a later pass does not hide what failed before."""

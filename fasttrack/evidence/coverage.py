@@ -12,22 +12,24 @@ on which the run ended: under `trust.boundary: grace` evidence of the last `GRAC
 covered when the target branch moved on just outside the roots, older evidence does not. What it was
 measured with must be what that branch had, or what the change brings
 (`fasttrack.evidence.surroundings`); else it is stale, wherever the statement lies.
+
+What would cover is then held against the audits of the machine code that it launched
+(`fasttrack.evidence.machine_code`).
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date
 
-from fasttrack.case import Case
 from fasttrack.evidence.acceptable import (
     device_fault,
     floor_fault,
     named_test_fault,
     silent_file_fault,
     toolchain_fault,
+    waiver_faults,
 )
 from fasttrack.evidence.inputs import UnitInputs
+from fasttrack.evidence.machine_code import code_fault
 from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
 from fasttrack.evidence.predicates.model_eval_v1 import ModelEvalV1
 from fasttrack.evidence.predicates.refusal_v1 import RefusalV1
@@ -35,11 +37,10 @@ from fasttrack.evidence.predicates.sync_audit_v1 import SyncAuditV1
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.status import MISSING, Answer, Status
 from fasttrack.evidence.subject import unit_of
-from fasttrack.evidence.surroundings import START_DAYS, Around, Nowhere, Then, surroundings
+from fasttrack.evidence.surroundings import START_DAYS, Around, Then
+from fasttrack.evidence.terms import Terms
 from fasttrack.evidence.trust import Judged, Reason, shortfall
 from fasttrack.manifest.cells import Cell, CellId
-from fasttrack.manifest.model import Manifest
-from fasttrack.policy.model import Policy
 from fasttrack.vocabulary import Kind
 
 GRACE_DAYS = 14
@@ -50,29 +51,6 @@ InputsOf = Callable[[str], UnitInputs]
 """A unit's inputs in the judged tree; may raise FactUnavailable."""
 Covered = Callable[[Cell, UnitInputs], bool]
 """Whether a cell need not be measured again, of exactly these inputs."""
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What statements are held against.
-
-    Attributes:
-        policy: the policy in force.
-        manifest: the one whose cells they speak of.
-        day: the UTC day to judge at.
-        around: what files that no digest holds are, and ever were. By default there are none,
-            which is right for whoever asks only for what is covered without grace.
-    """
-
-    policy: Policy
-    manifest: Manifest
-    day: date
-    around: Around = field(default_factory=Nowhere)
-
-    @classmethod
-    def of(cls, case: Case, path: str) -> "Terms":
-        """Those of a change, for the cells of the manifest at a path after the merge."""
-        return cls(case.policy, case.head.valid[path], case.as_of, case.once(surroundings))
 
 
 class Evidence:
@@ -100,8 +78,47 @@ class Evidence:
         if not known:
             return _wrong_unit(about[0].statement, cell) if about else MISSING
         inputs = inputs_of(unit_of(cell))
-        answers = [(one, answer_of(one, cell, terms, inputs)) for one in known]
+        answers = [
+            (one, self.looked(one, cell, terms, answer_of(one, cell, terms, inputs), inputs_of))
+            for one in known
+        ]
         return max((_best(part, cell, terms) for part in _parts(answers, terms)), key=_order)
+
+    def looked(
+        self, one: Judged, cell: Cell, terms: Terms, answer: Answer, inputs_of: InputsOf
+    ) -> Answer:
+        """The answer of a statement, if the machine code that it launched was audited.
+
+        Args:
+            one: a statement, which need not be one of these.
+            cell: the cell that it speaks of.
+            terms: what it is held against.
+            answer: what it says otherwise.
+            inputs_of: asked for the units whose audits are among these.
+
+        Raises:
+            FactUnavailable: as `answer`.
+        """
+        if not answer.covers:
+            return answer
+
+        def audited(about: Cell) -> frozenset[str]:
+            return self._audited(about, terms, inputs_of)
+
+        fault = code_fault(one.statement, cell, terms.policy, terms.manifest, audited)
+        return fault or answer
+
+    def _audited(self, about: Cell, terms: Terms, inputs_of: InputsOf) -> frozenset[str]:
+        """Digests of the machine code that audits of a cell cover, each with pools enough."""
+        agreeing: Mapping[str, list[Judged]] = defaultdict(list)
+        for one in self._by_cell.get(about.id, ()):
+            predicate = one.statement.predicate
+            if isinstance(predicate, SyncAuditV1) and predicate.inputs.unit == unit_of(about):
+                inputs = inputs_of(unit_of(about))
+                if answer_of(one, about, terms, inputs).covers:
+                    agreeing[predicate.cubin].append(one)
+        trust = terms.policy.trust
+        return frozenset(c for c in agreeing if not shortfall(agreeing[c], about.kind, trust))
 
 
 def _order(answer: Answer) -> tuple[bool, int]:
@@ -131,14 +148,24 @@ def _best(part: Sequence[tuple[Judged, Answer]], cell: Cell, terms: Terms) -> An
     return min(_agreed(part, cell, terms), key=_order)
 
 
-def covered_by(evidence: Evidence, terms: Terms) -> Covered:
+def covered_by(evidence: Evidence, terms: Terms, others: InputsOf) -> Covered:
     """What a plan leaves out: whatever is covered, but nothing whose boundary changed.
 
-    A verdict may let that pass for a while; who measures anyway measures it again.
+    A verdict may let that pass for a while; who measures anyway measures it again. What waits for
+    an audit alone is left out: another run of it would wait, too.
+
+    Args:
+        evidence: what there is.
+        terms: what it is held against.
+        others: inputs of further units, whose machine code a cell's runs may have launched.
     """
 
     def covered(cell: Cell, inputs: UnitInputs) -> bool:
-        return evidence.answer(cell, terms, lambda _: inputs).status is Status.COVERED
+        def inputs_of(unit: str) -> UnitInputs:
+            return inputs if unit == inputs.unit else others(unit)
+
+        found = evidence.answer(cell, terms, inputs_of).status
+        return found in {Status.COVERED, Status.UNAUDITED}
 
     return covered
 
@@ -169,7 +196,7 @@ def answer_of(one: Judged, cell: Cell, terms: Terms, inputs: UnitInputs) -> Answ
         return Answer(Status.STALE, text)
     if text := _distrust(one):
         return Answer(Status.UNTRUSTED, text)
-    if fault := _shown(statement, terms.day):
+    if fault := _shown(statement, terms):
         return fault
     for status, text in (
         (Status.SKIPPED, named_test_fault(statement, cell, terms.manifest)),
@@ -190,15 +217,21 @@ def _agreed(answers: Sequence[tuple[Judged, Answer]], cell: Cell, terms: Terms) 
     Trust counted every accepted statement; one that was measured elsewhere, or is below a floor,
     stands for no pool here.
     """
-    covering = [(answer.status.rank, one) for one, answer in answers if answer.covers]
+    covering = [(answer.status.rank, one) for one, answer in answers if _is_right(answer)]
     few: dict[int, Answer] = {}
     for rank in {rank for rank, _ in covering}:
         agreeing = [one for its, one in covering if its <= rank]
         if text := shortfall(agreeing, cell.kind, terms.policy.trust):
             few[rank] = Answer(Status.UNTRUSTED, text)
     return [
-        few.get(answer.status.rank, answer) if answer.covers else answer for _, answer in answers
+        few.get(answer.status.rank, answer) if _is_right(answer) else answer
+        for _, answer in answers
     ]
+
+
+def _is_right(answer: Answer) -> bool:
+    """Whether nothing lacks but, perhaps, an audit."""
+    return answer.covers or answer.status is Status.UNAUDITED
 
 
 def _distrust(one: Judged) -> str:
@@ -212,7 +245,7 @@ def _said(one: Judged, reason: Reason) -> str:
     return next((refusal.text for refusal in one.refusals if refusal.reason is reason), "")
 
 
-def _shown(statement: Statement, day: date) -> Answer | None:
+def _shown(statement: Statement, terms: Terms) -> Answer | None:
     """Why it shows nothing; tests that did not run are told from tests that failed."""
     predicate, problems = statement.predicate, statement.problems()
     if isinstance(predicate, KernelTestV1 | RefusalV1):
@@ -220,8 +253,7 @@ def _shown(statement: Statement, day: date) -> Answer | None:
         if (lacking := results.problems()) and not results.failed:
             return Answer(Status.SKIPPED, f"{lacking[0]}: skipped is missing")
     if isinstance(predicate, SyncAuditV1):
-        waivers = [kernel.waiver for kernel in predicate.kernels if kernel.waiver]
-        problems += [f"a waiver ended on {w.expires}" for w in waivers if w.expires < day]
+        problems += waiver_faults(predicate, terms.waivers, terms.day)
     return Answer(Status.FAILED, problems[0]) if problems else None
 
 

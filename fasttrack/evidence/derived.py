@@ -26,6 +26,7 @@ class Derived:
         unbound: files and directories that may be read although no digest has them.
         beside: files outside the roots that Python could import, and those of `unbound`.
         patterns_of: a unit's test patterns.
+        variants_of: a unit's variant table, where it has one.
         inputs_of: a unit's inputs; raises InputError where they can not be told.
     """
 
@@ -33,6 +34,7 @@ class Derived:
     unbound: tuple[str, ...]
     beside: tuple[str, ...]
     patterns_of: Callable[[str], tuple[str, ...]]
+    variants_of: Callable[[str], str | None]
     inputs_of: Callable[[str], UnitInputs]
 
 
@@ -50,6 +52,7 @@ def derived(tree: Tree, manifest: Manifest, graph: InputGraph) -> Derived:
         unbound=unbound,
         beside=tuple(_beside(tree, roots, unbound)),
         patterns_of=graph.paths.patterns_of,
+        variants_of={unit.id: unit.variants for unit in manifest.units}.get,
         inputs_of=graph.required_inputs,
     )
 

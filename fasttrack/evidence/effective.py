@@ -14,12 +14,12 @@ from fasttrack.case import Config
 from fasttrack.change.change import Change
 from fasttrack.change.former import PastUnavailable
 from fasttrack.errors import FactUnavailable
-from fasttrack.evidence.coverage import Terms
 from fasttrack.evidence.gathered import gather, judged_evidence
 from fasttrack.evidence.inputs import InputGraph
 from fasttrack.evidence.owed import variant_tables
 from fasttrack.evidence.store import Stored
 from fasttrack.evidence.surroundings import Surroundings
+from fasttrack.evidence.terms import Terms
 from fasttrack.manifest.model import Manifest, Region
 from fasttrack.manifest.points import TooManyPoints, witness_points
 from fasttrack.policy.model import Policy

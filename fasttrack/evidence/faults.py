@@ -41,3 +41,4 @@ class Fault(StrEnum):
     EVALUATION = "evaluation"
     NO_CLAIM = "no-claim"
     MIXED = "mixed-boundary"
+    CODE = "audited-code"

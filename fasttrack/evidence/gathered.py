@@ -15,6 +15,7 @@ from fasttrack.change.change import Change
 from fasttrack.change.tree import Tree
 from fasttrack.evidence.accept import accept
 from fasttrack.evidence.coverage import Evidence
+from fasttrack.evidence.machine_code import audits_of
 from fasttrack.evidence.store import FOLDER, Stored, read_folder, read_tree
 from fasttrack.evidence.store_files import SUFFIX
 from fasttrack.manifest.cells import CellId
@@ -52,8 +53,14 @@ def gather(change: Change, trees: Iterable[Tree], folder: str, more: Path | None
 def judged_evidence(
     stored: Iterable[Stored], cells: Set[CellId], trust: Trust, day: date
 ) -> Evidence:
-    """What the statements about these cells are worth; the others are left out unverified."""
-    asked = [one for one in stored if one.statement.cell.id in cells]
+    """What the statements about these cells are worth; the others are left out unverified.
+
+    With them are the audits of the machine code that they launched.
+    """
+    everything = [*stored]
+    about = [one for one in everything if one.statement.cell.id in cells]
+    wanted = {*cells, *audits_of(one.statement for one in about)}
+    asked = [one for one in everything if one.statement.cell.id in wanted]
     return Evidence(accept(asked, trust, day)) if asked else Evidence()
 
 

@@ -107,6 +107,8 @@ class PlannedUnit(Record):
     """Files elsewhere that its files and its tests import directly."""
     patterns: tuple[Glob, ...] = Field(min_length=1, max_length=4096)
     """Patterns of its tests."""
+    variants: FilePath | None
+    """Its variant table, which names the machine code that is audited."""
 
 
 class PlannedCell(CellFacts):

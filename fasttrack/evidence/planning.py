@@ -118,6 +118,14 @@ class Planner:
         # Read as it will be read: what does not fit the format fails here, not where it is run.
         return Planned(parse_plan(raw, "the plan"), done)
 
+    def inputs_of(self, unit: str) -> UnitInputs:
+        """The inputs of a unit at the revision.
+
+        Raises:
+            FactUnavailable: they can not be told.
+        """
+        return self._graph.unit_inputs(unit)
+
     def _witnesses(self, kind: Kind) -> tuple[Cell, ...]:
         try:
             with needed(self._path):
@@ -157,6 +165,7 @@ class Planner:
             "tests": [_file(file) for file in inputs.tests],
             "boundary": [{"path": f.path, "sha256": f.sha256} for f in inputs.boundary],
             "patterns": list(self._derived.patterns_of(inputs.unit)),
+            "variants": self._derived.variants_of(inputs.unit),
         }
 
     def _cells(

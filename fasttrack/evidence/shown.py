@@ -81,7 +81,7 @@ def _statement(
         "cell": facts_of(cell),
         "run": run,
         "machine": machine,
-        "toolchain": _toolchain(report, plan.packages),
+        "toolchain": toolchain_of(report, plan.packages),
         "inputs": inputs,
     }
     results = _results(plan.unit(cell.unit), cell, outcome)
@@ -145,7 +145,8 @@ def _inputs(plan: Plan, unit: PlannedUnit, outcome: Outcome, root: Path) -> Inpu
     )
 
 
-def _toolchain(report: ChildReport | None, packages: Sequence[str]) -> Toolchain:
+def toolchain_of(report: ChildReport | None, packages: Sequence[str]) -> Toolchain:
+    """Versions in a child, of these packages; unknown where it told none."""
     if report is None:
         return Toolchain(python="unknown")
     found = {name: report.packages[name] for name in packages if name in report.packages}

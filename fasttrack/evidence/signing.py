@@ -139,6 +139,8 @@ def _derived_again(plan: Plan, derived: Derived) -> Iterator[Problem]:
             yield Problem(f"unit {unit.unit} of the plan", "other digests", want_bytes)
         if unit.patterns != derived.patterns_of(unit.unit):
             yield Problem(f"unit {unit.unit} of the plan", "other test patterns", want)
+        if unit.variants != derived.variants_of(unit.unit):
+            yield Problem(f"unit {unit.unit} of the plan", "another variant table", want)
     for number, cell in enumerate(plan.cells):
         if cell.tests != tests[cell.unit]:
             saw = f"{len(cell.tests)} test files, not the {len(tests[cell.unit])} of {cell.unit}"

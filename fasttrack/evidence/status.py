@@ -4,12 +4,16 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from fasttrack.manifest.cells import Cell
+
 
 class Status(StrEnum):
     """What there is for a cell, from good to bad; scripts rely on the words."""
 
     COVERED = "covered"
     BOUNDARY_CHANGED = "boundary-changed"
+    UNAUDITED = "unaudited"
+    OTHER_CODE = "other-code"
     STALE = "stale"
     TOO_OLD = "too-old"
     FAILED = "failed"
@@ -38,11 +42,13 @@ class Answer:
         status: the best that there is.
         detail: why, in a sentence.
         covers: whether the cell needs no other evidence.
+        first: of an `unaudited` cell, the audits that it waits for.
     """
 
     status: Status
     detail: str
     covers: bool = False
+    first: tuple[Cell, ...] = ()
 
 
 MISSING = Answer(Status.MISSING, "no statement speaks of this cell")

@@ -58,6 +58,8 @@ _BY_STATUS: Mapping[Status, Fault] = {
     Status.WRONG_DEVICE: Fault.MACHINE,
     Status.WRONG_TOOLCHAIN: Fault.VERSIONS,
     Status.SKIPPED: Fault.SKIPPED,
+    Status.UNAUDITED: Fault.CODE,
+    Status.OTHER_CODE: Fault.CODE,
 }
 _FLOORS = {Kind.MODEL_EVAL: Fault.EVALUATION, Kind.PERFORMANCE: Fault.NO_CLAIM}
 

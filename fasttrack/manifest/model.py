@@ -46,6 +46,9 @@ PATH_UNIT = "path"
 GATE_UNIT = "gate-files"
 """The unit that refusal evidence speaks of: the gate's files. No unit may take its id either."""
 
+AUDIT_WAIVER = "sync-audit"
+"""What a waiver of machine code whose audit is unproven names in place of a rule."""
+
 Dtypes = Listed[Dtype]
 Parallel = Listed[Annotated[int, Field(ge=1, le=4096)]]
 Version = Annotated[str, Field(pattern=r"^[0-9][A-Za-z0-9.+!_-]{0,63}$")]
@@ -330,12 +333,12 @@ class Lease(Record):
 class Waiver(Record):
     """One finding that was looked at and accepted, until a day or until its code changes."""
 
-    rule: Annotated[str, Field(pattern=r"^FT[1-9][0-9]{2}$")]
-    """Id of the rule."""
+    rule: Annotated[str, Field(pattern=rf"^(FT[1-9][0-9]{{2}}|{AUDIT_WAIVER})$")]
+    """Id of the rule; `sync-audit` for machine code whose audit is unproven."""
     path: FilePath
-    """File of the finding."""
+    """File of the finding; for machine code, the variant table."""
     fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{16,64}$")]
-    """The finding's fingerprint; gone when the code changes."""
+    """The finding's fingerprint, or the skeleton of the kernel; gone when the code changes."""
     reason: Text
     """Why it is acceptable."""
     owner: Handle

@@ -4,8 +4,12 @@
     {"variants": [{"id": "kda-sm90-m8", "kernel": "kda", "arch": "sm_90a", "tp": 8,
                    "rows": [3, 8], "warps": 4}, ...]}
 
-Rows are closed ranges, disjoint per kernel, architecture and tensor parallelism. Every other key
-is a parameter of the kernel and says nothing here.
+Rows are closed ranges, disjoint per kernel, architecture and tensor parallelism. `audit` names the
+machine code, for `fasttrack evidence collect`:
+
+    "audit": {"code": "engine/kda/m8.sm_90a.cubin", "contracts": ["engine/kda/m8.yaml"]}
+
+Every other key is a parameter of the kernel and says nothing here.
 """
 
 import json
@@ -17,7 +21,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fasttrack.errors import InputError, Problem
-from fasttrack.manifest.fields import Identifier
+from fasttrack.manifest.fields import FilePath, Identifier
 
 WHOLE_UNIT = "all"
 """Stands for a whole unit where a cell asks for a variant; no variant may take it as id."""
@@ -25,6 +29,17 @@ MAX_BYTES = 1 << 20
 MAX_VARIANTS = 4096
 
 RowCount = Annotated[int, Field(ge=1, le=1 << 20)]
+
+
+class AuditedCode(BaseModel):
+    """What of a variant is audited, by repository paths of the unit's files and data."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+
+    code: FilePath
+    """A cubin, PTX, or a module (`.py`) that makes the cubin of a variant."""
+    contracts: Annotated[tuple[FilePath, ...], Field(max_length=256)] = ()
+    """Contracts of its kernels; a module may hold them, too."""
 
 
 class Variant(BaseModel):
@@ -42,6 +57,8 @@ class Variant(BaseModel):
     """The tensor parallelism whose shapes it has."""
     rows: tuple[RowCount, RowCount]
     """Fewest and most rows that it serves."""
+    audit: AuditedCode | None = None
+    """Its machine code; without it nothing can be audited."""
 
     @property
     def series(self) -> tuple[str, str, int]:

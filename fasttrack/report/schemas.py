@@ -9,6 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from fasttrack.audit.approvals import Approvals
+from fasttrack.audit.contract import Contract
+from fasttrack.audit.launches import Recorded
 from fasttrack.described_schema import described_schema
 from fasttrack.evidence.predicates import PREDICATES
 from fasttrack.evidence.statement import written_form
@@ -24,7 +27,10 @@ def _evidence_schema() -> dict[str, Any]:
 
 
 SCHEMAS: Mapping[str, Callable[[], dict[str, Any]]] = {
+    "approvals": partial(described_schema, Approvals, "approvals", "Approvals of an audit"),
+    "contract": partial(described_schema, Contract, "contract", "Contract of a kernel"),
     "evidence": _evidence_schema,
+    "launches": partial(described_schema, Recorded, "launches", "Recorded launches"),
     "manifest": partial(described_schema, Manifest, "manifest", "Scope manifest"),
     "policy": partial(described_schema, Policy, "policy", "Policy"),
     "verdict": partial(described_schema, VerdictRecord, "verdict", "Verdict", "serialization"),

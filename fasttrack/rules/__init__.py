@@ -36,6 +36,7 @@ from fasttrack.rules.confinement.wiring_budget import WiringBudget
 from fasttrack.rules.confinement.wiring_symbol import WiringSymbol
 from fasttrack.rules.evidence.admitted import Admitted
 from fasttrack.rules.evidence.altered_evidence import AlteredEvidence
+from fasttrack.rules.evidence.audited_code import AuditedCode
 from fasttrack.rules.evidence.below_floor import BelowFloor
 from fasttrack.rules.evidence.confidence import Confidence
 from fasttrack.rules.evidence.contradiction import Contradiction
@@ -185,6 +186,7 @@ RULES: tuple[Rule, ...] = (
     Evaluation(),
     NoClaim(),
     MixedBoundary(),
+    AuditedCode(),
 )
 
 

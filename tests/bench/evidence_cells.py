@@ -7,8 +7,8 @@ is a matter of the repository and not of its evidence.
 
 from functools import cache
 
-from fasttrack.evidence.coverage import Terms
 from fasttrack.evidence.inputs import UnitInputs
+from fasttrack.evidence.terms import Terms
 from fasttrack.manifest.cells import Cell, cell
 from fasttrack.manifest.load import load_manifest
 from fasttrack.manifest.words import Metric

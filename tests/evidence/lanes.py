@@ -17,21 +17,25 @@ from fasttrack.evidence.departure import Departure
 from fasttrack.evidence.dsse import sign
 from fasttrack.evidence.inputs import InputGraph, UnitInputs
 from fasttrack.evidence.planning import Planner
-from fasttrack.evidence.predicates.common import BoundaryFile, Inputs
+from fasttrack.evidence.predicates.common import BoundaryFile, Execution, Inputs, KernelLaunch
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.subject import hardware_of, unit_of
 from fasttrack.manifest.cells import Cell
+from fasttrack.manifest.model import PATH_UNIT
+from fasttrack.manifest.variants import WHOLE_UNIT
 from fasttrack.policy.trust import Key
 from fasttrack.testing import Content
 from fasttrack.verdict import Request, Verdict, evaluate
 from fasttrack.vocabulary import Kind
 from tests.engine import AS_OF
 from tests.evidence.keys import key, signer
-from tests.evidence.plans import engine, region
-from tests.evidence.strategies import good
+from tests.evidence.plans import VARIANTS, engine, region
+from tests.evidence.strategies import digest, good
 
 RUN_DAY = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
 KEPT = "manifests/evidence/"
+AUDITED = digest("d")
+"""Machine code that audits of `good` name."""
 GPU = {"h100": "NVIDIA H100 80GB HBM3", "h200": "NVIDIA H200"}
 
 
@@ -99,8 +103,20 @@ def signed_inputs(
     return departure.told(collected, bound, near, "a statement")
 
 
+def of_core(cell: Cell, cubin: str = AUDITED) -> Execution:
+    """Launches of the engine's only unit with machine code, of the variant that a cell is about."""
+    named = cell.values.get("variant", WHOLE_UNIT)
+    variant = VARIANTS[0]["id"] if named == WHOLE_UNIT else named
+    launch = KernelLaunch(name="core", launches=3, cubin=cubin, unit="core", variant=str(variant))
+    return Execution(launches=(launch,), fallbacks=0)
+
+
 def shown(cell: Cell, measured: Measured, **changes: Any) -> Statement:
-    """A statement that covers a cell of these inputs, in a run of its own, unless changed."""
+    """A statement that covers a cell of these inputs, in a run of its own, unless changed.
+
+    `cubin` is what it launched, of the unit that has machine code.
+    """
+    cubin = changes.pop("cubin", AUDITED)
     inputs = measured.inputs
     hardware = hardware_of(cell) or "h100"
     facts = {
@@ -116,6 +132,8 @@ def shown(cell: Cell, measured: Measured, **changes: Any) -> Statement:
     machine = predicate.machine.model_copy(update={"device": GPU[hardware]})
     signed = {name: getattr(measured.signed, name) for name in ("boundary", "target", "apart")}
     update = {"inputs": predicate.inputs.model_copy(update=signed), "machine": machine}
+    if hasattr(predicate, "execution") and inputs.unit in {"core", PATH_UNIT}:
+        update["execution"] = of_core(cell, cubin)
     return Statement(told.predicate_type, predicate.model_copy(update=update))
 
 

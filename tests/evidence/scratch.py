@@ -132,6 +132,7 @@ def _unit(root: Path, unit: str) -> dict[str, Any]:
         "tests": tests,
         "boundary": [],
         "patterns": ["tests/**"],
+        "variants": None,
     }
 
 

@@ -231,7 +231,16 @@ results = st.builds(
 )
 executions = st.builds(
     Execution,
-    launches=few(st.builds(KernelLaunch, name=words, launches=counts, cubin=st.none() | sha256s)),
+    launches=few(
+        st.builds(
+            KernelLaunch,
+            name=words,
+            launches=counts,
+            cubin=st.none() | sha256s,
+            unit=st.none() | identifiers,
+            variant=st.none() | identifiers,
+        )
+    ),
     fallbacks=counts_or_zero,
 )
 gates = st.builds(
@@ -263,7 +272,12 @@ audited = st.builds(
 )
 
 _CONTENT: Mapping[Kind, Mapping[str, st.SearchStrategy[Any]]] = {
-    Kind.SYNC_AUDIT: {"cubin": sha256s, "kernels": few(audited, 1), "disassembler": words},
+    Kind.SYNC_AUDIT: {
+        "cubin": sha256s,
+        "kernels": few(audited, 1),
+        "disassembler": words,
+        "assembler": st.none() | words,
+    },
     Kind.REFUSAL: {"refused": st.booleans(), "reasons": few(words), "results": results},
     Kind.KERNEL_TEST: {
         "results": results,

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from fasttrack.evidence.coverage import (
     GRACE_DAYS,
     Evidence,
-    Terms,
     covered_by,
 )
 from fasttrack.evidence.digest import InputFile
@@ -33,16 +32,18 @@ from fasttrack.evidence.predicates.sync_audit_v1 import AuditedKernel, AuditWaiv
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.status import Answer, Status
 from fasttrack.evidence.surroundings import START_DAYS, Around, Nowhere, Then
+from fasttrack.evidence.terms import Terms
 from fasttrack.evidence.trust import Signatures, judge
 from fasttrack.manifest.cells import Cell, cell
 from fasttrack.manifest.load import load_manifest
-from fasttrack.manifest.model import Manifest
+from fasttrack.manifest.model import Manifest, Waiver
 from fasttrack.manifest.points import witness_points
 from fasttrack.policy.load import load_policy
 from fasttrack.policy.model import Bandwidth, Policy
 from fasttrack.vocabulary import Kind
 from tests.engine import MANIFEST, POLICY
 from tests.evidence.keys import DAY, key, trust
+from tests.evidence.plans import TABLE as VARIANT_TABLE
 from tests.evidence.plans import engine, region
 from tests.evidence.strategies import EXECUTION, digest, good, spread
 
@@ -71,9 +72,12 @@ def policy(**changes: Any) -> Policy:
 
 
 def manifest(**changes: Any) -> Manifest:
-    """The engine's manifest with one region at a tier, and other fields."""
+    """The engine's manifest with one region at a tier, nothing to audit, and other fields."""
     files = engine(region(tier=changes.pop("tier", "kernel-tested")), manifest=changes)
-    return load_manifest(str(files[MANIFEST]).encode(), "manifest")
+    read = load_manifest(str(files[MANIFEST]).encode(), "manifest")
+    unbuilt = {"archs": (), "variants": None}
+    units = tuple(unit.model_copy(update=unbuilt) for unit in read.units)
+    return read.model_copy(update={"units": units})
 
 
 ELSEWHERE, MERGED, LONG_AGO = "e" * 40, "d" * 40, "a" * 40
@@ -315,8 +319,25 @@ def test_a_waived_kernel_is_shown_until_its_waiver_ends() -> None:
     audited = AuditedKernel(name="k", verdict="unproven", skeleton=digest("e"), waiver=waiver)
     about = cell(Kind.SYNC_AUDIT, "r", {"unit": "kda", "arch": "sm_90a", "variant": "v"})
     made = told(Kind.SYNC_AUDIT, values=dict(about.values), content={"kernels": (audited,)})
-    assert answer((made, LAB), about=about).detail == f"a waiver ended on {waiver.expires}"
-    assert answer((made, LAB), about=about, day=waiver.expires).status is Status.COVERED
+
+    def under(expires: date, **changes: str) -> Manifest:
+        fields = {"rule": "sync-audit", "path": VARIANT_TABLE, "fingerprint": digest("e")} | changes
+        waived = Waiver(reason="looked at", owner="owner", expires=expires, **fields)
+        return MANIFEST_NOW.model_copy(update={"waivers": (waived,)})
+
+    ended = waiver.expires - timedelta(days=1)
+    for of, day, said in (
+        (under(DAY), DAY, f"a waiver ended on {waiver.expires}"),
+        (under(DAY), waiver.expires, ""),
+        (under(waiver.expires), waiver.expires, ""),
+        (under(ended), waiver.expires, f"a waiver ended on {ended}"),
+        (under(DAY, fingerprint=digest("d")), ended, "k: the manifest does not waive its skeleton"),
+        (under(DAY, rule="FT103"), ended, "k: the manifest does not waive its skeleton"),
+        (MANIFEST_NOW, ended, "k: the manifest does not waive its skeleton"),
+    ):
+        found = answer((made, LAB), about=about, of=of, day=day)
+        assert found.covers == (not said), said
+        assert said in found.detail
 
 
 STRESS = cell(
@@ -450,8 +471,9 @@ KEYRING = trust(
     key("none-in-range", **(VALID | {"hardware": ("cpu",)})),
 )
 ORDER = [
-    *("covered", "boundary-changed", "stale", "too-old", "failed", "skipped", "wrong-device"),
-    *("wrong-toolchain", "untrusted", "below-floor", "wrong-unit", "missing"),
+    *("covered", "boundary-changed", "unaudited", "other-code", "stale", "too-old", "failed"),
+    *("skipped", "wrong-device", "wrong-toolchain", "untrusted", "below-floor", "wrong-unit"),
+    "missing",
 ]
 
 
@@ -537,7 +559,7 @@ def test_the_answer_is_that_of_a_decision_table(drawn: list[dict[str, Any]], bou
     assert found.detail
     # What a plan leaves out is what is covered here, and nothing else.
     evidence = Evidence(judge(signed, under.trust, DAY))
-    left_out = covered_by(evidence, Terms(under, MANIFEST_NOW, DAY))(KDA, inputs())
+    left_out = covered_by(evidence, Terms(under, MANIFEST_NOW, DAY), inputs)(KDA, inputs())
     assert left_out == (best[1] == "covered")
 
 

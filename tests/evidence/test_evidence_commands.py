@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,8 @@ from fasttrack.evidence.garbage import garbage, wanted_by
 from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.keyfile import new_key
 from fasttrack.evidence.store import Stored, read_folder, write
+from fasttrack.manifest.model import AUDIT_WAIVER, Waiver
+from fasttrack.manifest.variants import load_variant_table
 from fasttrack.policy.load import load_policy
 from fasttrack.vocabulary import Kind
 from tests.engine import POLICY, files
@@ -101,10 +104,20 @@ def test_the_page_quotes_the_digest_and_a_sample_as_they_are() -> None:
     text = (ROOT / PAGE).read_text("utf-8")
     (shell,) = re.findall(r"^```bash\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert shell in (ROOT / "tests/evidence/files_v1.sh").read_text("utf-8")
-    trusted, sample = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    _, trusted, sample = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(load_policy(files()[POLICY] + trusted, "page").trust.identities) == 1
     map_file = ROOT / "tests/evidence/importers/samples/junit-map.yaml"
     assert map_file.read_text("utf-8").startswith(sample)
+
+
+def test_the_page_s_waiver_and_variant_table_are_ones() -> None:
+    text = (ROOT / PAGE).read_text("utf-8")
+    (table,) = re.findall(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    waived = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[0]
+    (row,) = load_variant_table(table, "table").variants
+    assert row.audit is not None
+    (waiver,) = (Waiver.model_validate(one) for one in yaml.safe_load(waived)["waivers"])
+    assert (waiver.rule, len(waiver.fingerprint)) == (AUDIT_WAIVER, 64)
 
 
 def fasttrack(*arguments: object) -> int:

@@ -54,6 +54,7 @@ def test_measures(fasttrack_cell, fasttrack_seeds, fasttrack_record):
     for _ in range(2):
         assert say.tolerance("y", "bf16", rtol=0.5, reason="rounding") == (0.0, 0.5)
     say.launched("k"); say.launched("k", 2); say.launched("k", 1, cubin="f" * 64)
+    say.launched("k", 4, cubin="f" * 64, variant="small", unit="kda")
     say.fell_back(); say.fell_back(3)
     say.gate("fp64", passed=True, controls=4, killed=3)
     say.delayed("skew", longest_us=5.0, iterations=9, wrong=1, profile="smoke")
@@ -109,7 +110,11 @@ def test_what_a_test_says_is_reported(report: ChildReport) -> None:
         Tolerance(name="y", dtype="bf16", atol=0.0, rtol=0.5, reason="rounding"),
     )
     assert sorted(report.execution.launches, key=str) == sorted(
-        (KernelLaunch(name="k", launches=3), KernelLaunch(name="k", launches=1, cubin="f" * 64)),
+        (
+            KernelLaunch(name="k", launches=3),
+            KernelLaunch(name="k", launches=1, cubin="f" * 64),
+            KernelLaunch(name="k", launches=4, cubin="f" * 64, variant="small", unit="kda"),
+        ),
         key=str,
     )
     assert report.execution.fallbacks == 4
@@ -171,4 +176,5 @@ def test_a_recorder_adds_up_launches_of_one_kernel() -> None:
     recorder = Recorder()
     recorder.launched("k", 2)
     recorder.launched("k", 3)
-    assert recorder.launches == {("k", None): 5}
+    recorder.launched("k", variant="small")
+    assert recorder.launches == {("k", None, None, None): 5, ("k", None, None, "small"): 1}

@@ -53,6 +53,7 @@ def derived_from(plan: Plan, **changes: Any) -> Derived:
         plan.unbound,
         plan.beside,
         lambda unit: plan.unit(unit).patterns,
+        lambda unit: plan.unit(unit).variants,
         inputs_in(plan),
     )
     return replace(whole, **changes)
@@ -211,6 +212,10 @@ EDITED: Mapping[str, tuple[dict[str, Any], str]] = {
     "other patterns": (
         {"patterns_of": lambda _: ("tests/**", "more/**")},
         "unit gate-files of the plan: saw other test patterns",
+    ),
+    "another table": (
+        {"variants_of": lambda _: "beacon/table.json"},
+        "unit gate-files of the plan: saw another variant table",
     ),
     "other roots": ({"roots": ("beacon/", "tests/")}, "the plan: saw other roots"),
     "other files beside": ({"beside": ("beside.py",)}, "the plan: saw other files beside"),

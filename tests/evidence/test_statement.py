@@ -189,6 +189,19 @@ def places(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [here, *below] if here else below
 
 
+def test_what_came_after_a_first_version_is_written_only_where_it_says_something() -> None:
+    """Statements that were signed before are read, and have the bytes that they had."""
+    test, audit = written(Kind.KERNEL_TEST), written(Kind.SYNC_AUDIT)
+    (launch,) = test["predicate"]["execution"]["launches"]
+    assert launch == {"name": "kda_decode", "launches": 3, "cubin": None}
+    assert "assembler" not in audit["predicate"]
+    launch |= {"variant": "small", "unit": "kda"}
+    audit["predicate"]["assembler"] = "ptxas"
+    for whole in (test, audit):
+        raw = json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()
+        assert read_statement(raw, "x").to_bytes() == raw
+
+
 @given(st.sampled_from(Kind), st.data())
 def test_any_other_value_at_any_place_is_refused_or_says_what_it_says(
     kind: Kind, data: st.DataObject

@@ -18,6 +18,7 @@ CAN_NOT_FIRE = {
     "FT318": "the policy lets manifest and code arrive together",
     "FT502": "no fixture can sign as the lab",
     "FT533": "no fixture can sign as the lab",
+    "FT534": "a note",
     **{f"FT{number}": "no fixture can sign as the lab" for number in range(506, 516)},
     **{f"FT{number}": "a note" for number in range(516, 533)},
 }

@@ -100,7 +100,7 @@ def _summary(collected: Collected, plan: Path, out: Path) -> Iterator[str]:
     if collected.resumed:
         yield f"{collected.resumed} cells were there already"
     if collected.unmeasured:
-        yield f"{collected.unmeasured} cells not measured: install what their tests import"
+        yield f"{collected.unmeasured} cells not measured: install what they need, see above"
     if not collected.walled:
         yield "note: nothing keeps tests from this bundle and the tree here (it takes Landlock)"
     for why, count in collected.elsewhere.items():

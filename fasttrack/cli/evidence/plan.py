@@ -18,13 +18,14 @@ from fasttrack.cli.options import (
 from fasttrack.config import needed, read_config
 from fasttrack.errors import FactUnavailable
 from fasttrack.evidence.choice import Choice
-from fasttrack.evidence.coverage import Terms, covered_by
+from fasttrack.evidence.coverage import covered_by
 from fasttrack.evidence.departure import require_recent
 from fasttrack.evidence.gathered import gather, judged_evidence
 from fasttrack.evidence.plan import write_plan
 from fasttrack.evidence.planning import Planned, Planner
 from fasttrack.evidence.shards import MAX_SHARDS
 from fasttrack.evidence.surroundings import Surroundings
+from fasttrack.evidence.terms import Terms
 from fasttrack.report import plan as render
 from fasttrack.report.output import write_output
 from fasttrack.vocabulary import Kind, Tier
@@ -135,7 +136,7 @@ def command(
             judged = judged_evidence(stored, cells, config.policy.trust, now.date())
             around = Surroundings(change, revision.base)
             terms = Terms(config.policy, planner.manifest, now.date(), around)
-            planned = planner.make(owed, covered_by(judged, terms), now)
+            planned = planner.make(owed, covered_by(judged, terms, planner.inputs_of), now)
     text = _rendered(planned, output_format, out, shards)
     # The file first: what fails leaves nothing on the standard output.
     if out is not None:

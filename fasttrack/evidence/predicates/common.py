@@ -6,9 +6,16 @@ absolute paths, no secrets.
 """
 
 from datetime import datetime
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from fasttrack.manifest.cells import Cell, cell
 from fasttrack.manifest.fields import Count, CountOrZero, FilePath, Identifier, Number, Positive
@@ -39,6 +46,14 @@ class Record(BaseModel):
     """A frozen piece of a predicate, read without coercion; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+
+
+def without_unsaid(written: dict[str, Any], *names: str) -> dict[str, Any]:
+    """What a record writes, without fields that came after its first version and say nothing.
+
+    So statements that were made before have the bytes that they had.
+    """
+    return {name: said for name, said in written.items() if said is not None or name not in names}
 
 
 class CellFacts(Record):
@@ -233,6 +248,14 @@ class KernelLaunch(Record):
     """How often."""
     cubin: Sha256 | None = None
     """Digest of the machine code; None for code that was not built ahead."""
+    unit: Identifier | None = None
+    """Unit that it is a kernel of, where that is not the statement's."""
+    variant: Identifier | None = None
+    """Row of the unit's variant table; None for a unit without a table."""
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_unsaid(write(self), "unit", "variant")
 
 
 class Execution(Record):

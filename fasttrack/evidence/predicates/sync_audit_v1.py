@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims: in one variant's machine code, every load that must wait for others waits.
 
-Does not claim: that the code is right, or fast; or anything about code that was not shipped.
+Does not claim: that the code is right, or fast; that its contract tells the truth; or anything
+about code that was not shipped. What was launched elsewhere is held against `cubin`, see
+`fasttrack.evidence.machine_code`.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from fasttrack.evidence.predicates.common import Facts, Record, Sha256, Word
+from fasttrack.evidence.predicates.common import Facts, Record, Sha256, Word, without_unsaid
 from fasttrack.manifest.fields import Day, Handle, Text
 from fasttrack.vocabulary import Kind
 
@@ -17,7 +19,7 @@ KIND = Kind.SYNC_AUDIT
 
 
 class AuditWaiver(Record):
-    """An `unproven` verdict that a person looked at."""
+    """An `unproven` verdict that a person looked at; counts while the manifest has it, too."""
 
     skeleton: Sha256
     """Digest of the memory and synchronisation skeleton that was looked at."""
@@ -32,8 +34,8 @@ class AuditWaiver(Record):
 class AuditedKernel(Record):
     """One kernel of the variant."""
 
-    name: Annotated[str, Field(min_length=1, max_length=500)]
-    """Its symbol."""
+    name: Annotated[str, Field(min_length=1, max_length=4096)]
+    """Its symbol; `?` where the machine code could not be read."""
     verdict: Literal["proved", "violated", "unproven"]
     """What the analysis found."""
     skeleton: Sha256
@@ -60,6 +62,12 @@ class SyncAuditV1(Facts):
     """Every kernel in it."""
     disassembler: Word
     """Tool and version that read it."""
+    assembler: Word | None = None
+    """Tool and version that made it, as the machine code says; None where it does not."""
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_unsaid(write(self), "assembler")
 
     def problems(self) -> list[str]:
         """Why the statement shows nothing; empty when it does."""

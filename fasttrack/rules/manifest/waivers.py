@@ -8,9 +8,12 @@ from fasttrack.case import Case, in_roots
 from fasttrack.change.tree import Tree
 from fasttrack.finding import Level
 from fasttrack.manifest.consistency import Fault, Loc
-from fasttrack.manifest.model import Manifest, Waiver
+from fasttrack.manifest.model import AUDIT_WAIVER, Manifest, Waiver
 from fasttrack.rules.base import Rule
 from fasttrack.rules.manifest.edited import ManifestRule
+
+SKELETON = 64
+"""Hexadecimal digits of a kernel's skeleton."""
 
 
 class Waivers(ManifestRule):
@@ -23,7 +26,8 @@ class Waivers(ManifestRule):
     refuses = (
         "In an added or edited manifest, a waiver that has expired, that ends more than "
         "`lease.max_days` after the day of the judgement, of a rule that does not exist or can "
-        "not be waived, or for a file that is neither in the roots, nor wired, nor the manifest."
+        "not be waived, of machine code by anything but its whole skeleton, or for a file that is "
+        "neither in the roots, nor wired, nor the manifest."
     )
     why = (
         "A waiver lets one finding through, and people read it once. What it names wrongly stays "
@@ -63,7 +67,11 @@ def _times(case: Case, waiver: Waiver, loc: Loc) -> Iterator[Fault]:
 
 def _rule(rule: Rule | None, waiver: Waiver, loc: Loc) -> Iterator[Fault]:
     what = f"a waiver of {waiver.rule} for `{waiver.path}`"
-    if rule is None:
+    if waiver.rule == AUDIT_WAIVER:
+        if len(waiver.fingerprint) != SKELETON:
+            saw = f"{what}, with a fingerprint of {len(waiver.fingerprint)} digits"
+            yield Fault((*loc, "fingerprint"), saw, f"a skeleton of {SKELETON}, as audits print it")
+    elif rule is None:
         yield Fault((*loc, "rule"), f"{what}, which is no rule", "the id of a rule")
     elif not rule.waivable:
         yield Fault((*loc, "rule"), f"{what}, which can not be waived", "a rule that can be")

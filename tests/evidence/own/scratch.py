@@ -25,7 +25,6 @@ from fasttrack.config import (
 )
 from fasttrack.evidence import store
 from fasttrack.evidence.choice import Choice
-from fasttrack.evidence.coverage import Terms
 from fasttrack.evidence.departure import Departure, departure
 from fasttrack.evidence.dsse import sign
 from fasttrack.evidence.gathered import gather, judged_evidence
@@ -37,6 +36,7 @@ from fasttrack.evidence.predicates.common import Machine, TestResults
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.status import Answer
 from fasttrack.evidence.surroundings import Surroundings
+from fasttrack.evidence.terms import Terms
 from fasttrack.manifest.cells import CellId
 from fasttrack.testing import Content, Repo, Stored
 from tests.evidence.keys import DAY, key, signer

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What rules look at: everything that happens in a kernel, and what the contract says of it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from fasttrack.audit.contract import Class, Contract
+from fasttrack.audit.finding import Finding, Verdict
+from fasttrack.audit.flow.blocks import BYTES, Blocks, blocks_of
+from fasttrack.audit.flow.events import Does, Event
+from fasttrack.audit.flow.graph import Graph, Key
+from fasttrack.audit.flow.handoff import settled
+from fasttrack.audit.flow.layout import Layout, Slot, layout_of
+from fasttrack.audit.flow.mbarriers import possible
+from fasttrack.audit.flow.meetings import company_of
+from fasttrack.audit.flow.opcodes import KNOWN
+from fasttrack.audit.flow.operands import Context
+from fasttrack.audit.flow.spread import After, Narrow, Spread, Things
+from fasttrack.audit.flow.threads import Threads
+from fasttrack.audit.flow.values import ONE_OF
+from fasttrack.audit.program import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Memory that an access may touch; without a slot or a class, that is not known."""
+
+    slot: Slot | None
+    holds: Class | None
+
+    @property
+    def name(self) -> str:
+        """What findings call it."""
+        return self.slot.name if self.slot is not None else ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A kernel that was followed under its contract."""
+
+    kernel: Kernel
+    contract: Contract
+    layout: Layout
+    graph: Graph
+
+    @cached_property
+    def events(self) -> tuple[tuple[Key, Event], ...]:
+        """All that happens, node by node."""
+        return tuple(
+            (key, event) for key, node in self.graph.nodes.items() for event in node.events
+        )
+
+    def those(self, *kinds: Does) -> Iterator[tuple[Key, Event]]:
+        """What happens of some kinds."""
+        return ((key, event) for key, event in self.events if event.does in kinds)
+
+    def spread(
+        self,
+        after: After,
+        handed: After = lambda things, _: things,
+        narrow: Narrow = lambda things, _: things,
+    ) -> Iterator[tuple[Key, Event, Things]]:
+        """Every event with what may have happened before it, in any thread met on the way."""
+        return Spread(self.graph, after, handed, narrow).before()
+
+    @cached_property
+    def company(self) -> dict[int, int]:
+        """Of each barrier, by the instruction's address, the threads that may come to it."""
+        return company_of(self.graph)
+
+    def arrivers(self, event: Event) -> int:
+        """The warps of which some thread arrives at what may be the mbarrier of an event."""
+        here = possible(event.address, event.mask)
+        found = 0
+        for _, other in self.those(Does.ARRIVE):
+            there = possible(other.address, other.mask)
+            if here is None or there is None or here & there:
+                found |= other.mask
+        return self.graph.context.threads.whole_warps(found)
+
+    def places(self, event: Event) -> tuple[Place, ...]:
+        """The memory that an access may touch, parameters in order."""
+        found = {Place(*self.layout.of(base)) for base in event.bases - {ONE_OF}}
+        return tuple(sorted(found, key=lambda one: (one.slot.offset if one.slot else -1, one.name)))
+
+    def sure(self, event: Event) -> bool:
+        """Whether an access may touch all of its places; else it touches one, not known which."""
+        return ONE_OF not in event.bases and all(
+            place.holds is not None for place in self.places(event)
+        )
+
+    def path(self, key: Key, event: Event) -> tuple[int, ...]:
+        """Addresses from the entry over the jumps taken to an event."""
+        found = [event.instruction.address]
+        while key in self.graph.came:
+            before, at = self.graph.came[key]
+            if key[0] != at + BYTES:
+                found.append(at)
+            key = before
+        return tuple(reversed([*found, 0] if found[-1] != 0 else found))
+
+    def finding(
+        self,
+        rule: str,
+        where: tuple[Key, Event],
+        words: tuple[str, str, str],
+        parameter: str = "",
+        sure: bool = True,
+    ) -> Finding:
+        """What a rule says of an event: saw, want and fix."""
+        key, event = where
+        return Finding(
+            rule, Verdict.VIOLATED if sure else Verdict.UNPROVEN, *words,
+            event.instruction.address, event.instruction.text, event.instruction.source,
+            parameter, self.path(key, event),
+        )  # fmt: skip
+
+
+def facts_of(kernel: Kernel, contract: Contract) -> Facts:
+    """Follows a kernel under its contract.
+
+    Raises:
+        Unbounded: a bound was reached.
+    """
+    layout = layout_of(kernel, contract)
+    blocks = blocks_of(kernel)
+    together = contract.cluster if _meets_cluster(kernel) else 1
+    threads = Threads(contract.block, together)
+
+    def make() -> Context:
+        return Context(layout, threads, contract.cluster > 1)
+
+    graph = settled(blocks, make)
+    graph.problems.update(_unknown(blocks, graph))
+    return Facts(kernel, contract, layout, graph)
+
+
+def _meets_cluster(kernel: Kernel) -> bool:
+    return any(one.opcode.startswith("UCGABAR") for one in kernel.instructions)
+
+
+def _unknown(blocks: Blocks, graph: Graph) -> dict[int, str]:
+    """Instructions that can be reached and are in no table."""
+    reached = {key[0] for key in graph.nodes}
+    return {
+        one.address: f"{one.opcode} is not known: it may read or write memory"
+        for start in reached
+        for one in blocks.runs[start]
+        if one.opcode not in KNOWN
+    }
