@@ -112,7 +112,8 @@ def smaller(context: Context, state: State, instruction: Instruction) -> None:
         if len(words) <= 3:
             function = numbers.extreme("U32" in instruction.modifiers)
             number = lift(function, (first, bare(words[-1]), values[-1].number))
-    context.write(state, parts.register, Value(number, name, mark=mark_of(values)))
+    bases = NOWHERE.union(*(scaled_bases(one.bases) for one in words))
+    context.write(state, parts.register, Value(number, name, bases, mark_of(values)))
 
 
 def permute(context: Context, state: State, instruction: Instruction) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from fasttrack.audit.flow.operands import Context, bare, is_predicate
 from fasttrack.audit.flow.state import State
 from fasttrack.audit.flow.threads import Lanes, truth_of
-from fasttrack.audit.flow.values import ANY, FlagRead, Value
+from fasttrack.audit.flow.values import ANY, FlagRead, Value, scaled_bases
 from fasttrack.audit.program import Instruction, Special
 
 _STABLE = ("SR_CTAID", "SR_NCTAID", "SR_NTID", "SR_CgaSize", "SR_GRIDID")
@@ -55,12 +55,20 @@ def shuffle(context: Context, state: State, instruction: Instruction) -> None:
     limit = context.read(state, parts.sources[2]) if len(parts.sources) > 2 else ANY
     context.forget(state, instruction)
     number = bare(value)
+    context.write(state, parts.register, Value(bases=scaled_bases(value.bases)))
+    if not whole(context, state):
+        return
     if isinstance(number, int):
         context.write(state, parts.register, Value(number, value.name))
     elif isinstance(number, Lanes):
         one = source.number if "IDX" in instruction.modifiers and limit.number == 0x1F else None
         found = _broadcast(context, number, one if isinstance(one, int) else None)
         context.write(state, parts.register, Value(found))
+
+
+def whole(context: Context, state: State) -> bool:
+    """Whether all threads of each warp of a state are in it: others may hold other numbers."""
+    return all(not warp & state.mask or not warp & ~state.mask for warp in context.threads.warps)
 
 
 def _broadcast(context: Context, number: Lanes, source: int | None) -> Lanes:
@@ -89,6 +97,8 @@ def vote(context: Context, state: State, instruction: Instruction) -> None:
     if kind not in ("ALL", "ANY") or len(parts.predicates) != 1 or parts.register is not None:
         return
     number = value.number
+    if instruction.opcode == "VOTE" and not whole(context, state):
+        return
     if isinstance(number, Lanes):
         number = voted(context, number, state.mask, kind)
     name = value.name if isinstance(number, int) else None

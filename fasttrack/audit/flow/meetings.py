@@ -2,7 +2,8 @@
 """Barriers, and which points of two threads may be the same instance of one."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from itertools import combinations
 from dataclasses import dataclass, field
 
 from fasttrack.audit.flow.events import Does
@@ -148,16 +149,24 @@ def instances(graph: Graph, barrier: Barrier) -> Instances:
                     beside[two] |= 1 << one
                     waiting.append((one, two))
 
+    for key, following in ending(graph, place):
+        pair({place[key, True]: 0}, into[following])
     for apart in parting(graph):
-        sets = [into[key] for key in apart]
-        for at, one in enumerate(sets):
-            for two in sets[at + 1 :]:
-                pair(one, two)
+        for one, two in combinations([into[key] for key in apart], 2):
+            pair(one, two)
     while waiting:
         here, there = waiting.popleft()
         if here != there:
             pair(after[here], after[there])
     return Instances(points, beside, mask, tokens)
+
+
+def ending(graph: Graph, place: Container[tuple[Key, bool]]) -> Iterable[tuple[Key, Key]]:
+    """Where some threads of a block end, with each node that others go on to."""
+    for key, node in graph.nodes.items():
+        if not node.uniform and (key, True) in place:
+            for edge in node.edges:
+                yield key, edge.to
 
 
 def parting(graph: Graph) -> Iterable[list[Key]]:

@@ -206,7 +206,7 @@ def scaled_bases(bases: Bases) -> Bases:
     What was read from memory was an index. A parameter's pointer is none: the difference of two,
     a few times, may lead from the one to the other.
     """
-    firm = any(one.space in (Space.PARAMETER, Space.TABLE) for one in bases)
+    firm = any(one.space in (Space.PARAMETER, Space.TABLE, Space.UNKNOWN) for one in bases)
     return frozenset({UNKNOWN_BASE}) if firm else NOWHERE
 
 

@@ -139,6 +139,11 @@ class Walker:
             ways.append(Way(last.address + BYTES, no, key[2], last.address, around))
         for way in ways:
             for condition, value in zip(conditions, marks, strict=True):
+                others = [one for one in marks if one is not value]
+                if way.to == last.address + BYTES and any(
+                    not isinstance(one.number, int) for one in others
+                ):
+                    continue  # another condition may have decided
                 self._mark(way, last, condition, value)
         return ways
 
