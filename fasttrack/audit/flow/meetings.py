@@ -3,8 +3,8 @@
 
 from collections import deque
 from collections.abc import Container, Iterable
-from itertools import combinations
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from fasttrack.audit.flow.events import Does
 from fasttrack.audit.flow.graph import Graph, Key, Node
