@@ -66,7 +66,7 @@ def _evidence_steps(verdict: Verdict) -> Iterator[Step]:
         why = f"{_cells(distrusted)} right and not trusted; this tells each statement's reason"
         for store in _stores(verdict):
             words = ["fasttrack evidence verify", *_given(verdict, _VERIFY)]
-            yield Step(" ".join([*words, f"{shlex.quote(str(store))}/*.dsse.jsonl"]), why)
+            yield Step(" ".join([*words, f"{shlex.quote(str(store))}/*.dsse.jsonl*"]), why)
     lacking = [o for o in verdict.coverage.missing if o.answer.status is not Status.UNTRUSTED]
     if lacking and verdict.request is not None and verdict.request.patch is not None:
         yield Step("", f"{_cells(lacking)} without evidence, which speaks of commits: commit it")

@@ -95,8 +95,8 @@ def test_evidence_that_was_handed_in_is_verified_where_it_lies(tmp_path: Path) -
     verdict = evaluate(request(repo.path, evidence=more), AS_OF)
     place = repo.path / "manifests/evidence"
     assert commands(verdict) == [
-        f"fasttrack evidence verify --repo {repo.path} {place}/*.dsse.jsonl",
-        f"fasttrack evidence verify --repo {repo.path} {shlex.quote(str(more))}/*.dsse.jsonl",
+        f"fasttrack evidence verify --repo {repo.path} {place}/*.dsse.jsonl*",
+        f"fasttrack evidence verify --repo {repo.path} {shlex.quote(str(more))}/*.dsse.jsonl*",
     ]
 
 

@@ -44,7 +44,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in (".gitignore", "LICENSE", "README.md", "pyproject.toml"):
         shutil.copy(ROOT / name, where / name)
     (where / "manifests/evidence").mkdir(exist_ok=True)
-    (where / "manifests/evidence/a.dsse.jsonl").write_text("{}\n")
+    for name in ("a.dsse.jsonl", "a.dsse.jsonl.gz"):
+        (where / "manifests/evidence" / name).write_text("{}\n")
     return where
 
 

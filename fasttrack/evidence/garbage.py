@@ -2,19 +2,24 @@
 """Which evidence files are of no use any more.
 
 A file is kept when one of its statements answers a cell of the scope: the same kind and key, and
-the same files and tests. It is kept even where another file says the same, where only a threshold
-or the boundary is missing, and where the cell belongs to a higher tier than its region claims: what
-is asked next is not known here. What can not be read, or not be verified here, is left for people.
+the same files and tests. It is kept even where only a threshold or the boundary is missing, and
+where the cell belongs to a higher tier than its region claims: what is asked next is not known
+here. What can not be read, or not be verified here, is left for people.
+
+A file of which each statement is in another file too, with the same signatures, is a copy. Nothing
+is lost with it, whatever it says, as long as those files stay.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from fasttrack.evidence.accept import accept
 from fasttrack.evidence.inputs import UnitInputs
+from fasttrack.evidence.dsse import Signed
 from fasttrack.evidence.store import Stored
+from fasttrack.evidence.store_files import PLAIN_SUFFIX
 from fasttrack.evidence.subject import unit_of
 from fasttrack.evidence.trust import Judged, Reason
 from fasttrack.manifest.cells import Cell, CellId
@@ -26,10 +31,12 @@ MAY_COUNT_LATER = frozenset(
     {Reason.KEY_NOT_YET_VALID, Reason.FROM_THE_FUTURE, Reason.NOT_VERIFIABLE}
 )
 
+_ELSEWHERE = "each of them is in another file too"
+
 
 @dataclass(frozen=True)
 class Garbage:
-    """A file in which nothing counts.
+    """A file in which nothing counts, or nothing that is not elsewhere.
 
     Attributes:
         name: the file.
@@ -72,13 +79,40 @@ def garbage(
     """
     files: dict[str, list[str]] = defaultdict(list)
     for one, judged in zip(stored, accept(stored, _any_number(trust), day), strict=True):
-        files[one.source.rpartition(":")[0]].append(_useless(judged, wanted))
+        files[one.file].append(_useless(judged, wanted))
     left = set(unread)
     return tuple(
         Garbage(name, len(reasons), tuple(dict.fromkeys(reasons)))
         for name, reasons in files.items()
         if name not in left and all(reasons)
     )
+
+
+def copies(stored: Sequence[Stored], unread: Iterable[str]) -> tuple[Garbage, ...]:
+    """Files of which each statement is in another one that is not named here.
+
+    Of two that hold the same it names the plain one, else the smaller one, else the first.
+
+    Args:
+        stored: every statement of the files that stay.
+        unread: names of files of which something could not be read.
+    """
+    files: dict[str, list[Signed]] = defaultdict(list)
+    for one in stored:
+        files[one.file].append(one.signed)
+    holders = Counter(signed for held in files.values() for signed in set(held))
+    left = set(unread)
+    found: list[Garbage] = []
+    for name in sorted(files, key=lambda name: _least_first(name, files[name])):
+        held = set(files[name])
+        if name not in left and all(holders[signed] > 1 for signed in held):
+            holders.subtract(held)
+            found.append(Garbage(name, len(files[name]), (_ELSEWHERE,)))
+    return tuple(found)
+
+
+def _least_first(name: str, held: Collection[Signed]) -> tuple[bool, int, str]:
+    return not name.endswith(PLAIN_SUFFIX), len(held), name
 
 
 def _any_number(trust: Trust) -> Trust:

@@ -17,7 +17,7 @@ from fasttrack.evidence.accept import accept
 from fasttrack.evidence.coverage import Evidence
 from fasttrack.evidence.machine_code import audits_of
 from fasttrack.evidence.store import FOLDER, Stored, read_folder, read_tree
-from fasttrack.evidence.store_files import SUFFIX
+from fasttrack.evidence.store_files import SUFFIXES
 from fasttrack.manifest.cells import CellId
 from fasttrack.policy.trust import Trust
 
@@ -67,6 +67,6 @@ def judged_evidence(
 def _files(tree: Tree, store: str) -> Iterator[tuple[str, str]]:
     """Path and object of every evidence file of a store."""
     for path in tree:
-        if path.startswith(f"{store}/") and path.endswith(SUFFIX):
+        if path.startswith(f"{store}/") and path.endswith(SUFFIXES):
             side = tree.get(path)
             yield path, side.oid if side else ""

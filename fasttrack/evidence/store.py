@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evidence files: `<sha256 of the file's bytes>.dsse.jsonl`, a signed statement a line.
+"""Evidence files: `<sha256 of the file's bytes>.dsse.jsonl.gz`, a signed statement a line.
 
-A line is an envelope that keys signed, or a sigstore bundle that holds one.
+A line is an envelope that keys signed, or a sigstore bundle that holds one. Files are written
+compressed; plain ones, `.dsse.jsonl`, are read as well.
 
 The store only grows. A file's name is the digest of its bytes, so that two writers never write
 different things to one name, a file that was edited or cut short betrays itself, and merging two
@@ -18,24 +19,28 @@ from pathlib import Path
 from fasttrack.change.tree import Side, Tree
 from fasttrack.errors import InputError, Problem
 from fasttrack.evidence.dsse import Signed, read_envelope
+from fasttrack.evidence.packed import MAX_TEXT_BYTES, pack
 from fasttrack.evidence.partial import remove_abandoned, write_whole
 from fasttrack.evidence.sigstore_bundle import MAX_BYTES, read_bundle
 from fasttrack.evidence.statement import Statement, read_statement
 from fasttrack.evidence.store_files import (
     BUNDLE_SUFFIX,
     MAX_FILE_BYTES,
+    MAX_FILE_LINES,
     SUFFIX,
-    file_lines,
+    SUFFIXES,
+    file_text,
     folder_files,
     named_by_digest,
     read_raw,
+    text_lines,
     tree_file,
 )
 
 FOLDER = "evidence"
 """Name of the store inside the configuration folder."""
 MAX_STORE_BYTES = 96 * 1024 * 1024
-"""Of all files of one store; about 20,000 statements."""
+"""Of all files of one store, unpacked; about 20,000 statements."""
 MAX_PROBLEMS = 100
 
 
@@ -52,6 +57,11 @@ class Stored:
     source: str
     signed: Signed
     statement: Statement
+
+    @property
+    def file(self) -> str:
+        """Name of the file."""
+        return self.source.rpartition(":")[0]
 
 
 @dataclass(frozen=True)
@@ -92,7 +102,7 @@ def read_tree(tree: Tree, folder: str, blob: Callable[[Side, int], bytes]) -> Co
         path.removeprefix(prefix)
         for path in tree
         if path.startswith(prefix)
-        and path.endswith(SUFFIX)
+        and path.endswith(SUFFIXES)
         and path.count("/") == prefix.count("/")
     )
     return _gathered((name, tree_file(tree, prefix + name, blob)) for name in names)
@@ -145,12 +155,15 @@ def write(folder: Path, envelopes: Iterable[bytes]) -> tuple[Path, ...]:
         raise InputError.one(str(folder), saw, "a folder that can be written") from error
 
 
-def merge(folder: Path, others: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
+def merge(
+    folder: Path, others: Sequence[Path], *, pack_plain: bool = False
+) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     """Writes again what other stores hold and this one does not.
 
     Args:
         folder: the store that grows.
         others: folders of evidence files, single evidence files, and sigstore bundles.
+        pack_plain: what only plain files of the store hold is written again too.
 
     Returns:
         The files that are new, and why some files or lines of the others were left out.
@@ -159,9 +172,10 @@ def merge(folder: Path, others: Sequence[Path]) -> tuple[tuple[Path, ...], tuple
         InputError: a folder or file can not be read, or the store can not be written.
     """
     problems: list[Problem] = []
-    known = {hashlib.sha256(line).digest() for line in _lines(folder, [])}
+    suffixes = (SUFFIX,) if pack_plain else SUFFIXES
+    known = {hashlib.sha256(line).digest() for line in _lines(folder, [], suffixes)}
     new: dict[bytes, None] = {}
-    for other in others:
+    for other in (folder, *others) if pack_plain else others:
         for line in _lines(other, problems):
             if hashlib.sha256(line).digest() not in known:
                 new[line] = None
@@ -171,19 +185,27 @@ def merge(folder: Path, others: Sequence[Path]) -> tuple[tuple[Path, ...], tuple
 def _gathered(files: Iterable[tuple[str, bytes | Problem]], *, any_name: bool = False) -> Contents:
     statements: list[Stored] = []
     problems: list[Problem] = []
+    for source, line in _all_lines(files, problems, any_name=any_name):
+        _read_line(source, line, statements, problems)
+    return Contents(tuple(statements), tuple(problems[:MAX_PROBLEMS]))
+
+
+def _all_lines(
+    files: Iterable[tuple[str, bytes | Problem]], problems: list[Problem], *, any_name: bool = False
+) -> Iterator[tuple[str, bytes]]:
+    """The lines of files with their places, up to what a store may have."""
     room = MAX_STORE_BYTES
     for name, raw in files:
-        if isinstance(raw, bytes):
-            room -= len(raw)
-            if room < 0:
-                saw, fix = f"a store of over {MAX_STORE_BYTES:,} bytes", "fasttrack evidence gc"
-                problems.append(
-                    Problem(name, saw, "fewer; this file and what follows is left", fix)
-                )
-                break
-        for source, line in file_lines(name, raw, problems, any_name=any_name):
-            _read_line(source, line, statements, problems)
-    return Contents(tuple(statements), tuple(problems[:MAX_PROBLEMS]))
+        text, fault = file_text(name, raw, any_name=any_name)
+        room -= len(text)
+        if room < 0:
+            saw, fix = f"a store of over {MAX_STORE_BYTES:,} bytes", "fasttrack evidence gc"
+            problems.append(Problem(name, saw, "fewer; this file and what follows is left", fix))
+            break
+        if fault is not None:
+            problems.append(fault)
+        else:
+            yield from text_lines(name, text)
 
 
 def _read_line(source: str, line: bytes, statements: list[Stored], problems: list[Problem]) -> None:
@@ -194,15 +216,17 @@ def _read_line(source: str, line: bytes, statements: list[Stored], problems: lis
         problems += error.problems[: max(0, MAX_PROBLEMS - len(problems))]
 
 
-def _lines(where: Path, problems: list[Problem]) -> Iterator[bytes]:
+def _lines(
+    where: Path, problems: list[Problem], suffixes: tuple[str, ...] = SUFFIXES
+) -> Iterator[bytes]:
     """The lines of a folder or file that hold signed statements; bundles in their one spelling."""
-    files = [(where.name, read_raw(where))] if where.is_file() else folder_files(where)
-    for name, raw in files:
-        any_name = name.endswith(BUNDLE_SUFFIX)
-        for source, line in file_lines(name, raw, problems, any_name=any_name):
-            read: list[Stored] = []
-            _read_line(source, line, read, problems)
-            yield from (one.signed.bundle or line for one in read)
+    single = where.is_file()
+    files = [(where.name, read_raw(where))] if single else folder_files(where, suffixes)
+    any_name = single and where.name.endswith(BUNDLE_SUFFIX)
+    for source, line in _all_lines(files, problems, any_name=any_name):
+        read: list[Stored] = []
+        _read_line(source, line, read, problems)
+        yield from (one.signed.bundle or line for one in read)
 
 
 def _chunks(envelopes: Iterable[bytes]) -> Iterator[bytes]:
@@ -212,13 +236,24 @@ def _chunks(envelopes: Iterable[bytes]) -> Iterator[bytes]:
     for line in envelopes:
         if len(line) > MAX_BYTES or b"\n" in line or not line:
             raise InputError.one("an envelope", f"{len(line):,} bytes", "one line of an envelope")
-        if chunk and size + len(line) + 1 > MAX_FILE_BYTES:
-            yield b"".join(chunk)
+        if size + len(line) + 1 > MAX_TEXT_BYTES or len(chunk) == MAX_FILE_LINES:
+            yield from _packed(chunk)
             chunk, size = [], 0
         chunk.append(line + b"\n")
         size += len(line) + 1
     if chunk:
-        yield b"".join(chunk)
+        yield from _packed(chunk)
+
+
+def _packed(lines: Sequence[bytes]) -> Iterator[bytes]:
+    """One packed file, or several where these lines pack badly; a single one always fits."""
+    content = pack(b"".join(lines))
+    if len(content) <= MAX_FILE_BYTES:
+        yield content
+    else:
+        half = len(lines) // 2
+        yield from _packed(lines[:half])
+        yield from _packed(lines[half:])
 
 
 def _write_file(folder: Path, content: bytes) -> Path:

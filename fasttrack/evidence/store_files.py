@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of a store, before anything in them is understood: names, bounds, lines.
 
-A file is named by the digest of its bytes. A single sigstore bundle, as the tools that sign write
-it, is a file too, `*.sigstore.json`, and then the whole of it is one line; no store keeps one so.
+A file is named by the digest of its bytes, as they lie there: compressed where its name ends with
+`.gz`, and plain in older stores. A single sigstore bundle, as the tools that sign write it, is a
+file too, `*.sigstore.json`, and then the whole of it is one line; no store keeps one so.
 """
 
 import hashlib
@@ -13,15 +14,20 @@ from pathlib import Path
 
 from fasttrack.change.tree import Side, Tree
 from fasttrack.errors import FactUnavailable, InputError, Problem
+from fasttrack.evidence.packed import MAX_TEXT_BYTES, unpack
 
-SUFFIX = ".dsse.jsonl"
+SUFFIX = ".dsse.jsonl.gz"
+"""Of the files that are written."""
+PLAIN_SUFFIX = ".dsse.jsonl"
+"""Of files that are not compressed; they are read, and no longer written."""
+SUFFIXES = (SUFFIX, PLAIN_SUFFIX)
 BUNDLE_SUFFIX = ".sigstore.json"
 """Of one bundle outside of a store."""
 MAX_FILE_BYTES = 1_000_000
-"""As large as a file may be that a change brings; see rule FT115."""
+"""As large as a file may be that a change brings, as it lies there; see rule FT115."""
 MAX_FILE_LINES = 4096
-"""No statement is so small that more fit."""
-_NAME = re.compile(r"[0-9a-f]{64}\.dsse\.jsonl")
+"""Of one file, so that it gives a bounded number of statements."""
+_NAME = re.compile(r"[0-9a-f]{64}\.dsse\.jsonl(\.gz)?")
 
 
 def named_by_digest(name: str) -> bool:
@@ -29,55 +35,65 @@ def named_by_digest(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def file_lines(
-    name: str, raw: bytes | Problem, problems: list[Problem], *, any_name: bool = False
-) -> Iterator[tuple[str, bytes]]:
-    """Lines with file and number; nothing of a file that is not what its name says.
+def is_name_of(name: str, digest: str) -> bool:
+    """Whether a file with this digest may have this name."""
+    return name in {digest + suffix for suffix in SUFFIXES}
+
+
+def file_text(
+    name: str, raw: bytes | Problem, *, any_name: bool = False
+) -> tuple[bytes, Problem | None]:
+    """The lines of a file, unpacked, and what is wrong with it as a whole.
+
+    Of a file with a problem they are what had to be read to see it, and count for nothing.
 
     Args:
         name: the file's.
         raw: its content, or why there is none.
-        problems: what is wrong with the file as a whole is added.
         any_name: the name need not be the digest.
     """
-    fault = raw if isinstance(raw, Problem) else _file_fault(name, raw, any_name=any_name)
-    if fault is not None:
-        problems.append(fault)
-    elif isinstance(raw, bytes) and name.endswith(BUNDLE_SUFFIX):
-        yield f"{name}:1", raw
-    elif isinstance(raw, bytes):
-        for number, line in enumerate(raw.removesuffix(b"\n").split(b"\n"), 1):
-            yield f"{name}:{number}", line
-
-
-def _file_fault(name: str, raw: bytes, *, any_name: bool) -> Problem | None:
-    digest = hashlib.sha256(raw).hexdigest()
+    if isinstance(raw, Problem):
+        return b"", raw
     if len(raw) > MAX_FILE_BYTES:
-        return _too_large(name, len(raw))
-    if not any_name and name != digest + SUFFIX:
+        saw = f"{len(raw):,} bytes"
+        return raw, Problem(name, saw, f"at most {MAX_FILE_BYTES:,} bytes")
+    digest = hashlib.sha256(raw).hexdigest()
+    if not any_name and not is_name_of(name, digest):
         fix = "git log -- the file tells who changed it; evidence is only added"
-        return Problem(
-            name, f"bytes with the digest {digest}", "the bytes that it is named by", fix
-        )
-    lines = raw.count(b"\n")
+        saw = f"bytes with the digest {digest}"
+        return raw, Problem(name, saw, "the bytes that it is named by", fix)
+    text, fault = unpack(raw) if name.endswith(SUFFIX) else (raw, "")
+    if fault:
+        want = f"one whole gzip member of at most {MAX_TEXT_BYTES:,} unpacked bytes"
+        return text, Problem(name, fault, want)
+    lines = text.count(b"\n")
     if lines > MAX_FILE_LINES:
-        return Problem(name, f"{lines:,} lines", f"at most {MAX_FILE_LINES:,}")
-    return None
+        return text, Problem(name, f"{lines:,} lines", f"at most {MAX_FILE_LINES:,}")
+    return text, None
 
 
-def _too_large(name: str, size: int | None = None) -> Problem:
-    saw = "a larger file" if size is None else f"{size:,} bytes"
-    return Problem(name, saw, f"at most {MAX_FILE_BYTES:,} bytes")
+def text_lines(name: str, text: bytes) -> Iterator[tuple[str, bytes]]:
+    """The lines of a file that is what its name says, each with file and number."""
+    whole = name.endswith(BUNDLE_SUFFIX)
+    lines = [text] if whole else text.removesuffix(b"\n").split(b"\n")
+    for number, line in enumerate(lines, 1):
+        yield f"{name}:{number}", line
 
 
-def folder_files(folder: Path) -> Iterator[tuple[str, bytes | Problem]]:
+def folder_files(
+    folder: Path, suffixes: tuple[str, ...] = SUFFIXES
+) -> Iterator[tuple[str, bytes | Problem]]:
     """Name and content of the evidence files of a directory; none when it is not there.
+
+    Args:
+        folder: the directory.
+        suffixes: how the names of the files end that are asked for.
 
     Raises:
         InputError: it is there and can not be listed.
     """
     try:
-        names = sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX))  # noqa: PTH208
+        names = sorted(name for name in os.listdir(folder) if name.endswith(suffixes))  # noqa: PTH208
     except FileNotFoundError:
         return
     except OSError as error:

@@ -36,6 +36,7 @@ class PathClasses:
             (f"{folder}/keys/**", PathClass.POLICY),
             *((fold(p), PathClass.POLICY) for p in CODEOWNERS),
             (f"{folder}/evidence/*.dsse.jsonl", PathClass.EVIDENCE),
+            (f"{folder}/evidence/*.dsse.jsonl.gz", PathClass.EVIDENCE),
             (f"{folder}/evidence/**", PathClass.SHARED),  # no digest and no budget would see it
             (f"{folder}/*.yaml", PathClass.MANIFESTS),
         ]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fasttrack.evidence.dsse import sign
 from fasttrack.evidence.store import Contents
-from fasttrack.evidence.store_files import SUFFIX
+from fasttrack.evidence.store_files import PLAIN_SUFFIX, SUFFIX
 from fasttrack.vocabulary import Kind
 from tests.engine import POLICY, files
 from tests.evidence.keys import DAY, key, signer
@@ -33,7 +33,9 @@ CONTENT = b"".join(one + b"\n" for one in LINES)
 
 
 def named(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest() + SUFFIX
+    """The name of a file by its bytes, compressed or plain."""
+    packed = content.startswith(b"\x1f\x8b")
+    return hashlib.sha256(content).hexdigest() + (SUFFIX if packed else PLAIN_SUFFIX)
 
 
 def put(folder: Path, content: bytes, name: str | None = None) -> Path:

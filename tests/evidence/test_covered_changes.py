@@ -165,7 +165,7 @@ def test_untrusted_evidence_says_so_and_the_next_command_asks_whose_it_is(tmp_pa
     verdict = judged(repo.path)
     assert verdict.outcome is Outcome.NEEDS_EVIDENCE
     assert [step.command for step in next_steps(replace(verdict, request=None))] == [
-        "fasttrack evidence verify manifests/evidence/*.dsse.jsonl"
+        "fasttrack evidence verify manifests/evidence/*.dsse.jsonl*"
     ]
     text = text_report(verdict_record(verdict), Style())
     assert "untrusted: key nobody is not one of the policy's" in " ".join(text.split())

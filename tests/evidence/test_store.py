@@ -13,7 +13,7 @@ from fasttrack.evidence import store
 from fasttrack.evidence.accept import accept
 from fasttrack.evidence.dsse import sign
 from fasttrack.evidence.store import MAX_PROBLEMS, Contents, read_folder, read_tree
-from fasttrack.evidence.store_files import MAX_FILE_BYTES, MAX_FILE_LINES, SUFFIX
+from fasttrack.evidence.store_files import MAX_FILE_BYTES, MAX_FILE_LINES, PLAIN_SUFFIX
 from fasttrack.testing import Repo, Symlink
 from fasttrack.vocabulary import Kind
 from tests.evidence.keys import DAY, signer, trust
@@ -26,16 +26,16 @@ def test_a_folder_that_is_not_there_is_empty(tmp_path: Path) -> None:
 
 
 BROKEN_FILES: dict[str, tuple[bytes, str, str]] = {
-    "under another digest": (CONTENT, "0" * 64 + SUFFIX, "the bytes that it is named by"),
+    "under another digest": (CONTENT, "0" * 64 + PLAIN_SUFFIX, "the bytes that it is named by"),
     "edited": (CONTENT.replace(b"A", b"B", 1), named(CONTENT), "the bytes that it is named by"),
     "cut short": (CONTENT[:-700], named(CONTENT), "the bytes that it is named by"),
     "longer": (CONTENT + CONTENT, named(CONTENT), "the bytes that it is named by"),
     "under a name in capitals": (
         CONTENT,
-        named(CONTENT).removesuffix(SUFFIX).upper() + SUFFIX,
+        named(CONTENT).removesuffix(PLAIN_SUFFIX).upper() + PLAIN_SUFFIX,
         "the bytes that it is named by",
     ),
-    "under a name of people": (CONTENT, "lab" + SUFFIX, "the bytes that it is named by"),
+    "under a name of people": (CONTENT, "lab" + PLAIN_SUFFIX, "the bytes that it is named by"),
     "too large": (
         CONTENT.ljust(MAX_FILE_BYTES + 1, b"\n"),
         named(CONTENT.ljust(MAX_FILE_BYTES + 1, b"\n")),
@@ -108,8 +108,8 @@ def test_links_pipes_and_folders_are_problems(tmp_path: Path) -> None:
     folder = tmp_path / "evidence"
     folder.mkdir()
     (folder / named(CONTENT)).symlink_to(elsewhere)
-    os.mkfifo(folder / ("a" * 64 + SUFFIX))
-    (folder / ("b" * 64 + SUFFIX)).mkdir()
+    os.mkfifo(folder / ("a" * 64 + PLAIN_SUFFIX))
+    (folder / ("b" * 64 + PLAIN_SUFFIX)).mkdir()
     contents = read_folder(folder)
     assert contents.statements == ()
     assert len(contents.problems) == 3

@@ -11,7 +11,7 @@ from fasttrack.cli import main as cli
 from fasttrack.evidence.dsse import sign
 from fasttrack.evidence.predicates.common import TestResults as Results
 from fasttrack.evidence.store import write
-from fasttrack.evidence.store_files import SUFFIX
+from fasttrack.evidence.store_files import PLAIN_SUFFIX
 from fasttrack.testing import Repo
 from fasttrack.vocabulary import Kind
 from tests.engine import POLICY, files
@@ -55,7 +55,7 @@ def test_verify_says_why_one_does_not_count(
         signer("lab"),
     )
     mixed = [LINES[0], line(9, "cloud"), line(1, kind=Kind.STRESS), failed]
-    path = put(tmp_path, b"\n".join(mixed), f"bundle{SUFFIX}")
+    path = put(tmp_path, b"\n".join(mixed), f"bundle{PLAIN_SUFFIX}")
     assert verify(str(path)) == 1
     said = capsys.readouterr().out
     assert "unknown-key: key cloud is not one of the policy's" in said
@@ -85,7 +85,7 @@ def test_verify_prints_json(
     ("content", "name", "said"),
     [
         (CONTENT + b"{}\n", "x", "x:6"),
-        (CONTENT, "0" * 64 + SUFFIX, "the bytes that it is named by"),
+        (CONTENT, "0" * 64 + PLAIN_SUFFIX, "the bytes that it is named by"),
         (b"", "x", "x:1"),
     ],
 )

@@ -12,10 +12,11 @@ import pytest
 
 from fasttrack.errors import InputError
 from fasttrack.evidence.dsse import read_envelope
+from fasttrack.evidence.packed import unpack
 from fasttrack.evidence.partial import remove_abandoned
 from fasttrack.evidence.sigstore_bundle import MAX_BYTES, read_bundle
 from fasttrack.evidence.store import Contents, merge, read_file, read_folder, write
-from fasttrack.evidence.store_files import MAX_FILE_BYTES, SUFFIX
+from fasttrack.evidence.store_files import MAX_FILE_BYTES, PLAIN_SUFFIX, SUFFIX
 from fasttrack.vocabulary import Kind
 from tests.evidence.sigstore_instance import Instance
 from tests.evidence.stores import CONTENT, LINES, line, named, put, rows
@@ -68,7 +69,7 @@ def test_merging_takes_what_is_new_and_nothing_twice(tmp_path: Path) -> None:
 
 
 def test_merging_leaves_out_what_can_not_be_read(tmp_path: Path) -> None:
-    put(tmp_path / "yours", CONTENT, "0" * 64 + SUFFIX)
+    put(tmp_path / "yours", CONTENT, "0" * 64 + PLAIN_SUFFIX)
     put(tmp_path / "yours", b"{}\n" + LINES[0] + b"\n")
     new, problems = merge(tmp_path / "mine", [tmp_path / "yours"])
     assert rows(read_folder(tmp_path / "mine")) == [1]
@@ -171,7 +172,7 @@ def test_merging_takes_a_bundle_s_file_and_writes_it_as_one_line(tmp_path: Path)
     bundle = put(tmp_path / "signed", LAID_OUT, "kda.sigstore.json")
     (path,), problems = merge(tmp_path / "mine", [bundle])
     assert problems == ()
-    assert path.read_bytes() == BUNDLE + b"\n"
+    assert unpack(path.read_bytes()) == (BUNDLE + b"\n", "")
     assert merge(tmp_path / "mine", [bundle]) == ((), ())
 
 

@@ -7,7 +7,8 @@ cell of the tree after the change, signed by `lab`, in a file that the change br
     evidence:
       - at: change               # or base, or tip
         file: a                  # lines of one label share a file; paths say `evidence:a`
-        named: a name            # instead of the digest of its bytes
+        named: a name            # instead of the digest of its bytes; without .gz it is plain
+        plain: true              # an uncompressed file
         kind: kernel-test
         cell: 0                  # which of the kind's cells
         signed_by: [lab]
@@ -33,6 +34,7 @@ from fasttrack.evidence.departure import Departure
 from fasttrack.evidence.dsse import sign
 from fasttrack.evidence.inputs import InputGraph
 from fasttrack.evidence.owed import variant_tables
+from fasttrack.evidence.packed import pack
 from fasttrack.evidence.predicates import PREDICATES
 from fasttrack.evidence.statement import Statement
 from fasttrack.evidence.subject import hardware_of, unit_of
@@ -45,7 +47,7 @@ from tests.evidence.strategies import good
 
 STORE = "manifests/evidence/"
 LABEL = "evidence:"
-ITEM = {"at", "file", "named", "kind", "cell", "signed_by", "forged_by", "set", "line"}
+ITEM = {"at", "file", "named", "plain", "kind", "cell", "signed_by", "forged_by", "set", "line"}
 HARDWARE = ("gb300", "h200")
 
 Kept = Mapping[str, tuple[str, str, bytes]]
@@ -61,7 +63,7 @@ def trusted(keys: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 def evidence_files(items: Sequence[Mapping[str, Any]], where: Path, start: str) -> Kept:
     """The files of all items; statements speak of the bytes at `topic`, which left at `start`."""
     lines: dict[str, list[bytes]] = {}
-    places: dict[str, tuple[str, str]] = {}
+    places: dict[str, tuple[str, str, bool]] = {}
     with (
         read_revision(where, "topic") as revision,
         read_change(where, target=start, head="topic") as change,
@@ -70,13 +72,16 @@ def evidence_files(items: Sequence[Mapping[str, Any]], where: Path, start: str) 
             assert set(item) <= ITEM, f"{sorted(set(item) - ITEM)}"
             label = item.get("file", "a")
             lines.setdefault(label, []).append(_line(item, revision, change))
-            place = item.get("at", "change"), item.get("named", "")
+            place = item.get("at", "change"), item.get("named", ""), item.get("plain", False)
             assert places.setdefault(label, place) == place, f"file {label} at two places"
     found = {}
     for label, parts in lines.items():
+        at, named, plain = places[label]
+        suffix = ".dsse.jsonl" if plain else ".dsse.jsonl.gz"
         content = b"\n".join(parts) + b"\n"
-        at, named = places[label]
-        name = named or sha256(content).hexdigest() + ".dsse.jsonl"
+        if (named or suffix).endswith(".gz"):
+            content = pack(content)
+        name = named or sha256(content).hexdigest() + suffix
         found[label] = at, STORE + name, content
     return found
 

@@ -33,10 +33,11 @@ def command(repo: Path, config_dir: str | None, as_of: date, delete: bool) -> No
     """List the evidence files of the working tree in which no statement counts any more.
 
     That is, for no cell that a manifest at HEAD can owe, at any tier. Policy and manifests are
-    HEAD's. A file of which something can not be read is never removed. What a writer that was
-    killed left half written is listed and removed too.
+    HEAD's. A file of which each statement is in another one too is listed as well, the plain one
+    where the other is compressed, and so is what a writer that was killed left half written. A
+    file of which something can not be read is never removed.
     """
-    from fasttrack.evidence.garbage import garbage, wanted_by
+    from fasttrack.evidence.garbage import copies, garbage, wanted_by
     from fasttrack.evidence.partial import abandoned, remove_abandoned
     from fasttrack.evidence.store import FOLDER, read_folder
 
@@ -46,7 +47,10 @@ def command(repo: Path, config_dir: str | None, as_of: date, delete: bool) -> No
     folder = (repository_top(repo) or repo) / config.folder / FOLDER
     contents = read_folder(folder)
     unread = {problem.where.partition(":")[0] for problem in contents.problems}
-    found = garbage(contents.statements, unread, wanted, config.policy.trust, as_of)
+    useless = garbage(contents.statements, unread, wanted, config.policy.trust, as_of)
+    gone = {one.name for one in useless}
+    kept = [one for one in contents.statements if one.file not in gone]
+    found = (*useless, *copies(kept, unread))
     half = remove_abandoned(folder) if delete else abandoned(folder)
     what = "removed" if delete else "of no use"
     lines = [
@@ -60,7 +64,7 @@ def command(repo: Path, config_dir: str | None, as_of: date, delete: bool) -> No
     lines += [f"left: {visible(name)} can not be read" for name in sorted(unread)]
     if (found or half) and not delete:
         lines.append("next: fasttrack evidence gc --delete")
-    write_output("\n".join(lines or ["every file has a statement that counts"]) + "\n", None)
+    write_output("\n".join(lines or ["every file has a statement that counts and no other file has"]) + "\n", None)
 
 
 def _owing(revision: Change, config: Config) -> Iterator[Owing]:

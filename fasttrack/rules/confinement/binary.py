@@ -20,7 +20,8 @@ class Binary(EntryRule):
     level = Level.ROUTE
     refuses = (
         "An added or changed file that holds a NUL byte or is not UTF-8, unless it is "
-        "documentation outside the roots, where pictures belong."
+        "documentation outside the roots, where pictures belong, or evidence, which may be "
+        "compressed and of which FT501 and FT503 report what can not be read."
     )
     why = (
         "Nobody can read it, and no other rule here can: a compiled kernel would pass them all "
@@ -28,6 +29,10 @@ class Binary(EntryRule):
     )
     blind = "Binary data written as text, such as base64; FT113 shows its long lines."
     fix = "commit the source that it is made from, in UTF-8"
+
+    def entries(self, case: Case) -> Iterator[Entry]:
+        """The changed paths that are no evidence."""
+        yield from case.entries
 
     def check_entry(self, case: Case, entry: Entry) -> Iterator[Finding]:
         """Looks at one file's bytes."""

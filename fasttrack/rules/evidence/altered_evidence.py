@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fasttrack.case import Case
 from fasttrack.change.tree import Entry
-from fasttrack.evidence.store_files import MAX_FILE_BYTES, SUFFIX
+from fasttrack.evidence.store_files import MAX_FILE_BYTES, is_name_of
 from fasttrack.finding import Finding, Level
 from fasttrack.rules.base import Rule
 from fasttrack.rules.evidence.told import brought_entries
@@ -50,4 +50,4 @@ def misnamed(case: Case, entry: Entry) -> str:
     if not regular or case.change.size(entry.new) > MAX_FILE_BYTES:
         return ""
     digest = hashlib.sha256(case.change.blob(entry.new, MAX_FILE_BYTES)).hexdigest()
-    return "" if entry.path.rpartition("/")[2] == digest + SUFFIX else digest
+    return "" if is_name_of(entry.path.rpartition("/")[2], digest) else digest

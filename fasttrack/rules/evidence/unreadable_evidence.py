@@ -19,8 +19,9 @@ class UnreadableEvidence(Rule):
     title = "every line of evidence can be read"
     level = Level.ROUTE
     refuses = (
-        "An evidence file that is too large, has too many lines, is no regular file or lies where "
-        "no store is read; and a line of it that is no signed statement of a known kind."
+        "An evidence file that is too large, as it lies there or unpacked, has too many lines, is "
+        "no regular file, is damaged where it is compressed or has more in it than its lines, or "
+        "lies where no store is read; and a line of it that is no signed statement of a known kind."
     )
     why = (
         "It counts for nothing and stays for ever, and as evidence it is in no digest that an "

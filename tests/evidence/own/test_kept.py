@@ -11,14 +11,15 @@ import pytest
 
 from fasttrack.cli.main import run
 from fasttrack.evidence.store import Stored, read_file
-from fasttrack.evidence.store_files import SUFFIX
+from fasttrack.evidence.store_files import SUFFIXES
 
 from .scratch import KEPT, NAME, ROOT, Scratch
 
 
 def kept() -> dict[Path, tuple[Stored, ...]]:
     """Files of evidence to what they hold."""
-    return {path: read_file(path).statements for path in sorted((ROOT / KEPT).glob(f"*{SUFFIX}"))}
+    files = sorted(path for path in (ROOT / KEPT).iterdir() if path.name.endswith(SUFFIXES))
+    return {path: read_file(path).statements for path in files}
 
 
 def test_every_statement_that_is_kept_counts_on_the_day_of_its_run(
