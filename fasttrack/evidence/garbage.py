@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from fasttrack.evidence.accept import accept
-from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.dsse import Signed
+from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.store import Stored
 from fasttrack.evidence.store_files import PLAIN_SUFFIX
 from fasttrack.evidence.subject import unit_of

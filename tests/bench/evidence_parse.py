@@ -29,9 +29,8 @@ def verify(line: bytes) -> None:
 
 
 if __name__ == "__main__":
-    lines = [
-        line for path in Path(sys.argv[1]).iterdir() for line in gzip.open(path).read().splitlines()
-    ]
+    files = (gzip.decompress(path.read_bytes()) for path in Path(sys.argv[1]).iterdir())
+    lines = [line for text in files for line in text.splitlines()]
     for one in lines:
         verify(one)
     sys.exit(len(lines) != int(sys.argv[2]))

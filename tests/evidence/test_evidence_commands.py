@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ from fasttrack.cli.evidence.collect import _summary
 from fasttrack.evidence.collect import Collected
 from fasttrack.evidence.digest import InputFile
 from fasttrack.evidence.dsse import read_envelope, sign
-from fasttrack.evidence.garbage import garbage, wanted_by
+from fasttrack.evidence.garbage import copies, garbage, wanted_by
 from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.keyfile import new_key
+from fasttrack.evidence.packed import unpack
 from fasttrack.evidence.store import Stored, read_folder, write
+from fasttrack.evidence.store_files import PLAIN_SUFFIX, SUFFIX
 from fasttrack.manifest.model import AUDIT_WAIVER, Waiver
 from fasttrack.manifest.variants import load_variant_table
 from fasttrack.policy.load import load_policy
@@ -92,7 +95,10 @@ def test_the_page_leads_from_an_empty_folder_to_evidence_that_counts(walk: Walk)
         walk.ends_of("fasttrack evidence gc --delete"),
     )
     assert useless == ["next: fasttrack evidence gc --delete"]
-    assert deleted == ["    the tests of gate-files are others now"]
+    assert deleted == [
+        "    the tests of gate-files are others now",
+        "every file has a statement that counts, and none is a copy",
+    ]
 
 
 def test_every_command_of_evidence_is_on_the_page() -> None:
@@ -237,6 +243,30 @@ def test_gc_leaves_what_can_not_be_read_and_the_last_file_of_a_cell(
     assert left == f"left: {'0' * 64}.dsse.jsonl can not be read"
 
 
+def test_a_plain_store_is_packed_and_its_plain_files_may_go(
+    repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in [*(repo / STORE).iterdir()]:
+        text, _ = unpack(path.read_bytes())
+        (repo / STORE / f"{sha256(text).hexdigest()}.dsse.jsonl").write_bytes(text)
+        path.unlink()
+    plain, before = {*(repo / STORE).iterdir()}, read_folder(repo / STORE).statements
+    assert fasttrack("merge", "--repo", repo) == 2
+    assert "merge: saw nothing to add; want DIR or FILE, or --pack" in capsys.readouterr().err
+    assert fasttrack("gc", "--repo", repo) == 0
+    assert "of no use" not in capsys.readouterr().out
+    assert fasttrack("merge", "--pack", "--repo", repo) == 0
+    (packed,) = {*(repo / STORE).iterdir()} - plain
+    assert capsys.readouterr().out == f"{packed.name}\n"
+    assert fasttrack("gc", "--repo", repo, "--delete") == 0
+    assert [*(repo / STORE).iterdir()] == [packed]
+    said = capsys.readouterr().out.splitlines()
+    assert sorted(said[::2]) == sorted(f"removed: {path.name}, 19 statements" for path in plain)
+    assert {*said[1::2]} == {"    each of them is in another file too"}
+    after = read_folder(repo / STORE).statements
+    assert {one.signed for one in after} == {one.signed for one in before}
+
+
 def test_gc_removes_what_a_killed_writer_left(
     repo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -265,6 +295,7 @@ def inputs_of(unit: str) -> UnitInputs:
     return told
 
 
+LINES_OF = {(rows, file): one(rows, file=file) for rows in range(1, 5) for file in "abcd"}
 CELLS = tuple(one(rows).statement.cell for rows in (1, 2))
 WANTED = wanted_by([(CELLS, inputs_of)])
 
@@ -298,6 +329,26 @@ def test_a_file_with_one_statement_that_counts_stays(content: list[tuple[str, bo
     stored = [one(1 if counts else 3, file=file) for file, counts in content]
     found = {g.name for g in garbage(stored, [], WANTED, trust(), DAY)}
     assert found == {file for file, _ in content} - {file for file, counts in content if counts}
+
+
+def test_a_file_that_repeats_another_is_a_copy_and_the_plain_one_goes() -> None:
+    gz, plain = f"a{SUFFIX}", f"b{PLAIN_SUFFIX}"
+    held = [one(1, file=plain), one(1, file=gz)]
+    assert [(c.name, c.statements) for c in copies(held, [])] == [(plain, 1)]
+    assert [c.name for c in copies(held, [plain])] == [gz]
+    assert copies(held, [gz, plain]) == ()
+    assert copies([one(1, file=plain), one(1, "cloud", file=gz)], []) == ()
+    smaller = [one(1, file="a"), one(2, file="a"), one(1, file="b")]
+    assert [c.name for c in copies(smaller, [])] == ["b"]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(1, 4)), max_size=12))
+def test_without_the_copies_every_statement_is_still_there(content: list[tuple[str, int]]) -> None:
+    stored = [LINES_OF[rows, file] for file, rows in content]
+    gone = {c.name for c in copies(stored, [])}
+    left = [s for s in stored if s.file not in gone]
+    assert {s.signed for s in left} == {s.signed for s in stored}
+    assert copies(left, []) == ()
 
 
 def summary(**changes: Any) -> Iterator[str]:

@@ -12,13 +12,18 @@ from fasttrack.change.read import read_change
 from fasttrack.evidence import store
 from fasttrack.evidence.accept import accept
 from fasttrack.evidence.dsse import sign
+from fasttrack.evidence.packed import MAX_TEXT_BYTES, pack
 from fasttrack.evidence.store import MAX_PROBLEMS, Contents, read_folder, read_tree
-from fasttrack.evidence.store_files import MAX_FILE_BYTES, MAX_FILE_LINES, PLAIN_SUFFIX
+from fasttrack.evidence.store_files import MAX_FILE_BYTES, MAX_FILE_LINES, PLAIN_SUFFIX, SUFFIX
 from fasttrack.testing import Repo, Symlink
 from fasttrack.vocabulary import Kind
 from tests.evidence.keys import DAY, signer, trust
 from tests.evidence.stores import CONTENT, LINES, SAME_RUN, line, named, put, rows
 from tests.evidence.strategies import good
+
+PACKED = pack(CONTENT)
+BOMB = pack(CONTENT.ljust(MAX_TEXT_BYTES + 1, b"\n"))
+ONE_MEMBER = "one whole gzip member of at most 8,000,000 unpacked bytes"
 
 
 def test_a_folder_that_is_not_there_is_empty(tmp_path: Path) -> None:
@@ -44,6 +49,30 @@ BROKEN_FILES: dict[str, tuple[bytes, str, str]] = {
     "of too many lines": (
         b"\n" * (MAX_FILE_LINES + 1),
         named(b"\n" * (MAX_FILE_LINES + 1)),
+        "at most 4,096",
+    ),
+    "packed, under another digest": (
+        PACKED,
+        "0" * 64 + SUFFIX,
+        "the bytes that it is named by",
+    ),
+    "packed, and named by its lines": (
+        PACKED,
+        named(CONTENT) + ".gz",
+        "the bytes that it is named by",
+    ),
+    "plain, under a packed name": (CONTENT, named(CONTENT) + ".gz", ONE_MEMBER),
+    "packed, cut short": (PACKED[:-1], named(PACKED[:-1]), ONE_MEMBER),
+    "packed twice over": (PACKED * 2, named(PACKED * 2), ONE_MEMBER),
+    "packed, with a wrong sum": (
+        PACKED[:-8] + bytes(4) + PACKED[-4:],
+        named(PACKED[:-8] + bytes(4) + PACKED[-4:]),
+        ONE_MEMBER,
+    ),
+    "a bomb": (BOMB, named(BOMB), ONE_MEMBER),
+    "packed, of too many lines": (
+        pack(b"\n" * (MAX_FILE_LINES + 1)),
+        named(pack(b"\n" * (MAX_FILE_LINES + 1))),
         "at most 4,096",
     ),
 }
@@ -75,12 +104,16 @@ BROKEN_LINES = {
 }
 
 
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("name", BROKEN_LINES)
-def test_a_broken_line_is_named_and_the_others_count(tmp_path: Path, name: str) -> None:
+def test_a_broken_line_is_named_and_the_others_count(
+    tmp_path: Path, name: str, packed: bool
+) -> None:
     content = b"\n".join([LINES[0], BROKEN_LINES[name], LINES[1]]) + b"\n"
-    path = put(tmp_path, content)
+    path = put(tmp_path, pack(content) if packed else content)
     contents = read_folder(tmp_path)
     assert rows(contents) == [1, 2]
+    assert [one.source for one in contents.statements] == [f"{path.name}:1", f"{path.name}:3"]
     assert {problem.where.split(": ")[0] for problem in contents.problems} == {f"{path.name}:2"}
 
 
@@ -127,8 +160,29 @@ def test_a_store_that_is_too_large_is_read_up_to_its_limit(
     assert problem.fix == "fasttrack evidence gc"
 
 
-@given(st.binary(max_size=400))
-def test_a_file_of_random_bytes_gives_problems_only(raw: bytes) -> None:
+def test_a_store_s_limit_is_of_what_is_unpacked_also_from_bombs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = pack(LINES[0])
+    files = [(named(BOMB), BOMB), (named(one), one)]
+    monkeypatch.setattr(store, "MAX_STORE_BYTES", MAX_TEXT_BYTES * 2)
+    assert rows(store._gathered(files)) == [1]
+    monkeypatch.setattr(store, "MAX_STORE_BYTES", MAX_TEXT_BYTES + len(LINES[0]))
+    contents = store._gathered(files)
+    assert contents.statements == ()
+    assert [problem.where for problem in contents.problems] == [named(BOMB), named(one)]
+
+
+def test_packed_lines_under_a_plain_name_are_no_statements(tmp_path: Path) -> None:
+    name = named(PACKED).removesuffix(".gz")
+    contents = read_folder(put(tmp_path, PACKED, name).parent)
+    assert contents.statements == ()
+    assert {problem.where.partition(":")[0] for problem in contents.problems} == {name}
+
+
+@given(st.binary(max_size=400), st.booleans())
+def test_a_file_of_random_bytes_gives_problems_only(raw: bytes, packed: bool) -> None:
+    raw = pack(raw) if packed else raw
     contents = store._gathered([(named(raw), raw)])
     assert contents.statements == ()
     assert contents.problems
@@ -145,15 +199,16 @@ def in_tree(where: Path, tree: dict[str, object]) -> Contents:
 
 
 def test_a_tree_s_evidence_is_what_a_folder_s_is(tmp_path: Path) -> None:
-    one, two = CONTENT, LINES[0] + b"\n{}\n"
-    for content in (one, two):
+    files = CONTENT, LINES[0] + b"\n{}\n", PACKED, PACKED[:-1]
+    for content in files:
         put(tmp_path / "folder", content)
     held = in_tree(
         tmp_path / "repo",
-        {f"manifests/evidence/{named(content)}": content for content in (one, two)},
+        {f"manifests/evidence/{named(content)}": content for content in files},
     )
     assert held == read_folder(tmp_path / "folder")
-    assert len(held.statements) == 6
+    assert len(held.statements) == 11
+    assert len({problem.where.partition(":")[0] for problem in held.problems}) == 2
 
 
 def test_only_the_folder_itself_is_read_from_a_tree(tmp_path: Path) -> None:

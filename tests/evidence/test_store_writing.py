@@ -3,20 +3,32 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fasttrack.errors import InputError
+from fasttrack.evidence import packed as packing
+from fasttrack.evidence import store, store_files
 from fasttrack.evidence.dsse import read_envelope
 from fasttrack.evidence.packed import unpack
 from fasttrack.evidence.partial import remove_abandoned
 from fasttrack.evidence.sigstore_bundle import MAX_BYTES, read_bundle
 from fasttrack.evidence.store import Contents, merge, read_file, read_folder, write
-from fasttrack.evidence.store_files import MAX_FILE_BYTES, PLAIN_SUFFIX, SUFFIX
+from fasttrack.evidence.store_files import (
+    MAX_FILE_LINES,
+    PLAIN_SUFFIX,
+    SUFFIX,
+    file_text,
+    folder_files,
+    text_lines,
+)
 from fasttrack.vocabulary import Kind
 from tests.evidence.sigstore_instance import Instance
 from tests.evidence.stores import CONTENT, LINES, line, named, put, rows
@@ -41,13 +53,61 @@ def test_writing_the_same_again_changes_nothing(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == sorted(first)
 
 
-def test_large_stores_are_split_below_the_limit(tmp_path: Path) -> None:
-    lines = [line(number) for number in range(600)]
+def test_large_stores_are_split_below_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [line(number) for number in range(100)]
+    limit = 10 * len(lines[0])
+    monkeypatch.setattr(store, "MAX_TEXT_BYTES", limit)
     paths = write(tmp_path, lines)
-    assert len(paths) > 1
-    assert all(path.stat().st_size <= MAX_FILE_BYTES for path in paths)
-    assert all(path.stat().st_size > MAX_FILE_BYTES * 0.9 for path in paths[:-1])
-    assert sorted(rows(read_folder(tmp_path)), key=str) == sorted(range(600), key=str)
+    sizes = [len(unpack(path.read_bytes())[0]) for path in paths]
+    assert len(paths) > 9
+    assert max(sizes) <= limit
+    assert min(sizes[:-1]) > limit * 0.8
+    assert sorted(rows(read_folder(tmp_path)), key=str) == sorted(range(100), key=str)
+
+
+def lines_of(folder: Path) -> list[bytes]:
+    """Every line of a store, whatever it is; each file keeps every bound."""
+    found: list[bytes] = []
+    for name, raw in folder_files(folder):
+        text, fault = file_text(name, raw)
+        assert fault is None
+        found += [line for _, line in text_lines(name, text)]
+    return found
+
+
+def test_lines_that_pack_badly_are_split_below_the_limit_too(tmp_path: Path) -> None:
+    drawn = random.Random(0)
+    lines = [drawn.randbytes(300_000).replace(b"\n", b" ") for _ in range(7)]
+    assert len(write(tmp_path, lines)) > 2
+    assert sorted(lines_of(tmp_path)) == sorted(lines)
+
+
+def test_no_file_has_more_lines_than_are_read(tmp_path: Path) -> None:
+    lines = [b"%d" % number for number in range(2 * MAX_FILE_LINES + 1)]
+    assert len(write(tmp_path, lines)) == 3
+    assert sorted(lines_of(tmp_path)) == sorted(lines)
+
+
+LINE = st.binary(min_size=1, max_size=300).map(lambda raw: raw.replace(b"\n", b" "))
+
+
+@settings(max_examples=40)
+@given(st.lists(LINE, max_size=12), st.integers(310, 900), st.integers(330, 900))
+def test_any_lines_are_read_again_each_once(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], unpacked: int, packed: int
+) -> None:
+    folder = tmp_path_factory.mktemp("store")
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (store, store_files):
+            patch.setattr(module, "MAX_FILE_BYTES", packed)
+        patch.setattr(store, "MAX_TEXT_BYTES", unpacked)
+        patch.setattr(packing, "MAX_TEXT_BYTES", unpacked)
+        paths = write(folder, lines)
+        assert sorted(lines_of(folder)) == sorted(set(lines))
+    assert all(path.name == named(path.read_bytes()) for path in paths)
+    assert len(paths) == len({*folder.iterdir()})
 
 
 @pytest.mark.parametrize("bad", [b"", b"a\nb", b"x" * (MAX_BYTES + 1)])
@@ -66,6 +126,24 @@ def test_merging_takes_what_is_new_and_nothing_twice(tmp_path: Path) -> None:
     assert len(new) == 1
     assert sorted(rows(read_folder(tmp_path / "mine")), key=str) == [1, 2, 3, 4, 5]
     assert merge(tmp_path / "mine", [tmp_path / "yours", tmp_path / "theirs"]) == ((), ())
+
+
+def test_what_only_plain_files_hold_is_written_again_when_asked(tmp_path: Path) -> None:
+    plain = put(tmp_path, b"".join(one + b"\n" for one in [*LINES[1:4], BUNDLE]))
+    packed = write(tmp_path, LINES[:2])
+    assert merge(tmp_path, []) == ((), ())
+    (new,), problems = merge(tmp_path, [], pack_plain=True)
+    assert problems == ()
+    assert rows(read_file(new)) == [3, 4, 9]
+    assert {*tmp_path.iterdir()} == {plain, new, *packed}
+    assert merge(tmp_path, [], pack_plain=True) == ((), ())
+
+
+def test_what_can_not_be_written_again_is_named(tmp_path: Path) -> None:
+    plain = put(tmp_path, LINES[0] + b"\n{}\n")
+    new, problems = merge(tmp_path, [], pack_plain=True)
+    assert rows(read_file(new[0])) == [1]
+    assert {problem.where.split(": ")[0] for problem in problems} == {f"{plain.name}:2"}
 
 
 def test_merging_leaves_out_what_can_not_be_read(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from fasttrack.evidence import accept
 from fasttrack.evidence.dsse import verified_key_ids
 from fasttrack.evidence.faults import Fault
+from fasttrack.evidence.packed import pack
 from fasttrack.finding import Level
 from fasttrack.rules import RULES, family
 from fasttrack.rules.evidence.told import StatementRule
@@ -124,15 +126,26 @@ hostile = st.one_of(
 )
 
 
-@settings(max_examples=25)
-@given(content=hostile, named=st.booleans())
+SPELLED: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "plain": ("", bytes),
+    "compressed": (".gz", pack),
+    "compressed and cut short": (".gz", lambda content: pack(content)[:-1]),
+    "not compressed at all": (".gz", bytes),
+}
+
+
+@settings(max_examples=40)
+@given(content=hostile, named=st.booleans(), how=st.sampled_from([*SPELLED]))
 def test_any_bytes_in_the_store_are_a_finding_and_never_a_fault(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes, named: bool
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, named: bool, how: str
 ) -> None:
+    suffix, spelled = SPELLED[how]
+    content = spelled(content)
     name = sha256(content).hexdigest() if named else "0" * 64
     repo = Repo(tmp_path_factory.mktemp("hostile") / "repo")
     tip = repo.commit("main", files())
-    repo.commit("topic", {f"{STORE}{name}.dsse.jsonl": content, KERNEL: "X = 1\n"}, parent=tip)
+    brought = {f"{STORE}{name}.dsse.jsonl{suffix}": content, KERNEL: "X = 1\n"}
+    repo.commit("topic", brought, parent=tip)
     found = [(f.rule, f.level) for f in judged(repo.path).findings if f.rule.startswith("FT5")]
     assert found == [("FT503", Level.ROUTE) if named else ("FT501", Level.BLOCK)]
 

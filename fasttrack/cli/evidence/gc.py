@@ -64,7 +64,10 @@ def command(repo: Path, config_dir: str | None, as_of: date, delete: bool) -> No
     lines += [f"left: {visible(name)} can not be read" for name in sorted(unread)]
     if (found or half) and not delete:
         lines.append("next: fasttrack evidence gc --delete")
-    write_output("\n".join(lines or ["every file has a statement that counts and no other file has"]) + "\n", None)
+    write_output(
+        "\n".join(lines or ["every file has a statement that counts, and none is a copy"]) + "\n",
+        None,
+    )
 
 
 def _owing(revision: Change, config: Config) -> Iterator[Owing]:
