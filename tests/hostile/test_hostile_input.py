@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile import objects, patches, paths, scopes, texts
+from tests.hostile import bombs, objects, patches, paths, scopes, texts
 from tests.hostile.case import Hostile
 from tests.hostile.process import fasttrack
 
 MEMORY_MB = 500
-CASES = (*objects.CASES, *texts.CASES, *scopes.CASES, *paths.CASES, *patches.CASES)
+CASES = (*objects.CASES, *texts.CASES, *scopes.CASES, *paths.CASES, *patches.CASES, *bombs.CASES)
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=c.name.replace(" ", "-")) for c in CASES])
