@@ -27,7 +27,10 @@ class UnreadableEvidence(Rule):
         "It counts for nothing and stays for ever, and as evidence it is in no digest that an "
         "approval binds to."
     )
-    blind = "Whose word a line is, and what it is worth; the other rules of this family say that."
+    blind = (
+        "Whose word a line is, and what it is worth; the other rules of this family say that. And "
+        "bits of a compressed file that unpack to nothing."
+    )
     fix = "`fasttrack evidence verify FILE` names the lines; leave the file out, or sign again"
     waivable = False
 
