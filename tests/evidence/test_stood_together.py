@@ -104,7 +104,7 @@ def test_what_one_commit_did_counts_only_whole_and_what_the_branch_did_is_not_br
     assert strange(repo, start, picks, {}, bound) == ("near", "same", "test")
     # The same file as the branch has by now, taken from there.
     repo.commit("topic", {"code": "worse", "same": "2"}, parent=start)
-    assert strange(repo, start, {}, {}, ["code", "same"]) == ("same",)
+    assert strange(repo, start, {}, {}, ["code", "same"]) == ("code", "same")
     assert strange(repo, start, {"same": "2"}, {}, ["code"]) == ("code",)
 
 
