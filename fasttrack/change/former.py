@@ -74,7 +74,7 @@ class FormerSides:
             PastUnavailable: trees that are not in this clone, or too many changes.
         """
         after = dict(now)
-        end = self._commits.index(since)
+        end = self._place[since]
         for start in range(0, end, STEP):
             for number, replaced in enumerate(self._step(start, now)[: end - start], start):
                 mine = {path: side for path, side in replaced if path in after}
@@ -89,7 +89,7 @@ class FormerSides:
         Raises:
             PastUnavailable: not in this clone, which is cut off.
         """
-        if commit in self._commits:
+        if commit in self._place:
             return True
         self._require_whole()
         return False
@@ -104,7 +104,7 @@ class FormerSides:
             Seconds since the epoch: the committer date of the commit that followed, but no earlier
             than the commit's own.
         """
-        number = self._commits.index(commit)
+        number = self._place[commit]
         return max(self._own[number - 1][0], self._own[number][0]) if number else None
 
     def has_merged(self, commit: str) -> bool:
@@ -146,6 +146,11 @@ class FormerSides:
         out = self._git.run("rev-list", *options, self._tip, *without, "--").out
         pairs = (line.split() for line in out.decode("ascii").splitlines())
         return tuple((int(date), commit) for date, commit in pairs)
+
+    @cached_property
+    def _place(self) -> Mapping[str, int]:
+        """Where each commit stands among them; statements by the thousand ask."""
+        return {commit: number for number, commit in enumerate(self._commits)}
 
     @cached_property
     def _pairs(self) -> Sequence[tuple[str, str]]:

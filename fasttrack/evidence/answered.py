@@ -12,7 +12,7 @@ from fasttrack.evidence.coverage import Evidence
 from fasttrack.evidence.known import Known, known_evidence
 from fasttrack.evidence.machine_code import audits_of
 from fasttrack.evidence.owed import Owed
-from fasttrack.evidence.statement import Statement
+from fasttrack.evidence.statement import Bytes, bytes_of
 from fasttrack.evidence.store import Stored
 from fasttrack.evidence.subject import unit_of
 from fasttrack.evidence.terms import Terms
@@ -46,7 +46,7 @@ def answered(
     # Whose word it is matters for the bytes that there are: others are stale, whoever says so.
     judged = {
         stored.signed: one
-        for stored, one in known.judged([s for s in about if _bytes_of(s.statement) in now])
+        for stored, one in known.judged([s for s in about if bytes_of(s.statement) in now])
     }
     nobody = partial(Judged, accepted=False, pools=frozenset(), refusals=())
     evidence = Evidence(judged.get(s.signed) or nobody(s.statement) for s in about)
@@ -63,7 +63,7 @@ def answered(
 
 def _bytes_now(
     known: Known, owed: Mapping[str, Sequence[Owed]], about: Sequence[Stored]
-) -> frozenset[tuple[str, str, str]]:
+) -> frozenset[Bytes]:
     """What the units of owed cells, and of audits, are after the merge, where statements speak."""
     told = {one.statement.predicate.inputs.unit for one in about}
     audited = {
@@ -80,8 +80,3 @@ def _bytes_now(
                 inputs = graph.unit_inputs(unit)
                 found.add((unit, inputs.digest, inputs.tests_digest))
     return frozenset(found)
-
-
-def _bytes_of(statement: Statement) -> tuple[str, str, str]:
-    inputs = statement.predicate.inputs
-    return inputs.unit, inputs.digest, inputs.tests

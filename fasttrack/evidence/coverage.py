@@ -301,8 +301,7 @@ def _several(paths: Sequence[str], inputs: UnitInputs) -> str:
     near = {file.path for file in inputs.boundary}
     first = next((path for path in paths if path in near), paths[0])
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    bound = {file.path for file in (*inputs.files, *inputs.tests)}
-    where = "of the unit" if first in bound else "in no digest"
+    where = "of the unit" if first in inputs.bound else "in no digest"
     return f"{first}{more}, {'just outside the roots' if first in near else where},"
 
 

@@ -59,6 +59,11 @@ class UnitInputs:
         """`judging/v1` of `tests`, `roots` and `runs`."""
         return judging_digest(self.tests, self.roots, self.runs)
 
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """Paths of the files that these digests hold."""
+        return frozenset(file.path for file in (*self.files, *self.tests))
+
 
 class InputGraph:
     """The inputs of the units of one manifest, in one tree; every file is read at most once.

@@ -10,20 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from fasttrack.evidence.statement import Statement
+from fasttrack.evidence.statement import Bytes, Statement, bytes_of
 
 if TYPE_CHECKING:
     from fasttrack.manifest.cells import CellId
 
-Bytes = tuple[str, str, str]
-"""A unit and the digests of its files and tests."""
 _State = frozenset[tuple[str, str | None]]
-
-
-def bytes_of(statement: Statement) -> Bytes:
-    """What a statement speaks of."""
-    inputs = statement.predicate.inputs
-    return inputs.unit, inputs.digest, inputs.tests
 
 
 def mixed(covering: Iterable[Statement]) -> Mapping[Bytes, str]:

@@ -100,6 +100,16 @@ class Statement:
         return json.dumps(whole, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
+Bytes = tuple[str, str, str]
+"""A unit and the digests of its files and tests."""
+
+
+def bytes_of(statement: Statement) -> Bytes:
+    """What a statement speaks of."""
+    inputs = statement.predicate.inputs
+    return inputs.unit, inputs.digest, inputs.tests
+
+
 def read_statement(raw: bytes, source: str) -> Statement:
     """A statement from its payload.
 

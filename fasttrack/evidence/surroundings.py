@@ -150,8 +150,7 @@ class Surroundings:
         if moved := tuple(p for p in sorted(others) if run.digest_at_start(p) != others[p]):
             return moved
         own = run.own(apart, unit)
-        bound = {file.path for file in (*unit.files, *unit.tests)}
-        rest = {p: sha256 for p, sha256 in own.items() if not run.is_brought(p, sha256, p in bound)}
+        rest = {p: sha for p, sha in own.items() if not run.is_brought(p, sha, p in unit.bound)}
         if not rest or run.has_landed(own, rest, unit):
             return ()
         return tuple(sorted(rest))
@@ -174,8 +173,7 @@ class _Run:
 
     def own(self, apart: Then, unit: UnitInputs) -> Then:
         """What it had otherwise than there: surroundings, and files that digests hold."""
-        bound = (file.path for file in (*unit.files, *unit.tests))
-        now = {path: self._tree.get(path) or ABSENT for path in bound}
+        now = {path: self._tree.get(path) or ABSENT for path in unit.bound}
         own = {
             path: self._digests.of(side)
             for path, side in now.items()
@@ -221,11 +219,10 @@ class _Run:
     def _had_all(self, since: str, commit: str, own: Then, unit: UnitInputs) -> bool:
         """Whether the run had all that counts of what the branch did between two commits."""
         counted = Counted(unit.roots, unit.unbound)
-        bound = {file.path for file in (*unit.files, *unit.tests)}
         return all(
             path in own and self._digests.of(entry.new) == own[path]
             for path, entry in self._change.between(since, commit).items()
-            if path in bound or path in own or counted.counts(entry)
+            if path in unit.bound or path in own or counted.counts(entry)
         )
 
 

@@ -23,13 +23,13 @@ from fasttrack.evidence.failures import contradictions, failure_of, one_sided, s
 from fasttrack.evidence.faults import Fault
 from fasttrack.evidence.gathered import gather
 from fasttrack.evidence.known import Known, known_evidence
-from fasttrack.evidence.mixed import Bytes, bytes_of, mixed
+from fasttrack.evidence.mixed import mixed
 from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
 from fasttrack.evidence.predicates.model_eval_v1 import ModelEvalV1
 from fasttrack.evidence.predicates.performance_v1 import PerformanceV1
 from fasttrack.evidence.predicates.stress_v1 import StressV1
 from fasttrack.evidence.predicates.sync_audit_v1 import SyncAuditV1
-from fasttrack.evidence.statement import Statement
+from fasttrack.evidence.statement import Bytes, Statement, bytes_of
 from fasttrack.evidence.status import MISSING, Answer, Status
 from fasttrack.evidence.store import FOLDER, Stored
 from fasttrack.evidence.surroundings import surroundings
