@@ -148,7 +148,7 @@ def judge(case: Case) -> Verdict:
         # (4) Rules.
         findings = run_rules(RULES, case)
         # (5) Evidence owed, against evidence there.
-        coverage = judge_coverage(case)
+        coverage = case.once(judge_coverage)
     # (6) The gravest answer wins; what is not our business is an ordinary review.
     outcome = decide(findings, coverage) if case.in_lane else Outcome.ORDINARY_REVIEW
     return Verdict(

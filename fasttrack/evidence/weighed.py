@@ -3,38 +3,34 @@
 
 Whose word it is comes first: of a statement that nobody trusted signed, only that is told. Then
 what no run can have said, then what it shows of the cell that it names, where the first thing that
-is wrong is the one that coverage tells, in the same words. Statements of the target are looked at
-only where one that is brought agrees or disagrees with them.
+is wrong is the one that coverage tells, in the same words. Of statements that are there already,
+only how they fit together is looked at, and only where the change relies on them: by its own
+statements of the same bytes, or as they speak of cells that it owes.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from fasttrack.case import Case, lies_in
+from fasttrack.case import Case
 from fasttrack.config import POLICY_NAME, judged_or_head
 from fasttrack.errors import FactUnavailable, InputError
 from fasttrack.evidence.accept import signatures
+from fasttrack.evidence.among import Among
 from fasttrack.evidence.asked import UNKNOWN, Asked, current
 from fasttrack.evidence.claims import too_fast
 from fasttrack.evidence.dsse import Signed
-from fasttrack.evidence.failures import contradictions, failure_of, one_sided, said_no, unsure
+from fasttrack.evidence.failures import contradictions, failure_of, one_sided, unsure
 from fasttrack.evidence.faults import Fault
 from fasttrack.evidence.gathered import gather
 from fasttrack.evidence.known import Known, known_evidence
 from fasttrack.evidence.mixed import mixed
-from fasttrack.evidence.predicates.kernel_test_v1 import KernelTestV1
+from fasttrack.evidence.owed import judge_coverage
 from fasttrack.evidence.predicates.model_eval_v1 import ModelEvalV1
 from fasttrack.evidence.predicates.performance_v1 import PerformanceV1
-from fasttrack.evidence.predicates.stress_v1 import StressV1
-from fasttrack.evidence.predicates.sync_audit_v1 import SyncAuditV1
-from fasttrack.evidence.statement import Bytes, Statement, bytes_of
+from fasttrack.evidence.statement import Bytes, bytes_of
 from fasttrack.evidence.status import MISSING, Answer, Status
 from fasttrack.evidence.store import FOLDER, Stored
-from fasttrack.evidence.surroundings import surroundings
-from fasttrack.evidence.trust import Judged, Question, Reason, question
-from fasttrack.evidence.unit_paths import unbound_paths
+from fasttrack.evidence.trust import Judged, Reason
 from fasttrack.policy.load import load_policy
 from fasttrack.policy.trust import Trust
 from fasttrack.vocabulary import Kind
@@ -66,10 +62,10 @@ _FLOORS = {Kind.MODEL_EVAL: Fault.EVALUATION, Kind.PERFORMANCE: Fault.NO_CLAIM}
 
 @dataclass(frozen=True)
 class Told:
-    """A statement of a file that the change brings.
+    """A statement that the change brings or relies on.
 
     Attributes:
-        path: the file.
+        path: its file; empty of one that was handed in and lies in no repository.
         line: which line of it.
         faults: what is wrong with it, in a sentence each.
     """
@@ -80,43 +76,55 @@ class Told:
 
 
 def weighed(case: Case) -> tuple[Told, ...]:
-    """What is wrong with each statement that the change brings; ask `case.once` for it."""
+    """What is wrong with each statement that bears on the change; ask `case.once` for it."""
     known = case.once(known_evidence)
     kept = {one.signed for one in known.kept}
     new = [one for one in known.brought.statements if one.signed not in kept]
-    judged = known.judged(new)
-    by_envelope = {stored.signed: one for stored, one in judged}
-    asked = Asked(case, known, (one.statement.cell.kind for one in new))
-    among = _Among([one for _, one in judged if one.pools], case)
+    owed = {one.cell.id for one in case.once(judge_coverage).owed}
+    kinds = {one.statement.cell.kind for one in new} | {kind for kind, _ in owed}
+    asked = Asked(case, known, sorted(kinds))
+    brought = _answered(known, asked, new)
+    of = {bytes_of(stored.statement) for stored, _, answer in brought if answer.covers}
+    relied = [s for s in known.kept if s.statement.cell.id in owed or bytes_of(s.statement) in of]
+    there = _answered(known, asked, relied)
+    bearing = known.judged([*new, *relied])
+    among = Among([one for _, one in bearing if one.pools], case)
+    several = mixed(one.statement for _, one, answer in (*brought, *there) if answer.covers)
     minted = _minted(case)
-    found, covering = [], []
-    for stored in new:
-        one = by_envelope[stored.signed]
+    found = []
+    for stored, one, answer in brought:
         faults = {**_signer(one), **minted(stored.signed)}
         if one.pools:
-            answer = asked.answer(one)
             faults |= _content(one, case)
             faults |= _weight(one, answer, among, faults)
-            if answer.covers:
-                covering.append((one.statement, faults))
-        path, line = _place(case, stored)
-        found.append(Told(path, line, faults))
-    units = {bytes_of(statement) for statement, _ in covering}
-    before = [one.statement for one in _covering_already(known, asked, units)]
-    several = mixed([*before, *(statement for statement, _ in covering)])
-    for statement, faults in covering:
-        if text := several.get(bytes_of(statement)):
-            faults[Fault.MIXED] = text
+        found.append(_told(case, stored, faults | _mixed(one, answer, several)))
+    for stored, one, answer in there:
+        if stored.statement.cell.id not in owed or not current(answer):
+            continue
+        faults = among.same(one.statement) | _mixed(one, answer, several)
+        found.append(_told(case, stored, faults))
     return tuple(found)
 
 
-def _covering_already(known: Known, asked: Asked, units: Set[Bytes]) -> Iterator[Judged]:
-    """What the target's statements cover of the bytes that the change brings evidence of."""
-    same = [one for one in known.kept if bytes_of(one.statement) in units]
-    chosen = {one.signed for one in same}
-    for stored, one in known.judged(same):
-        if stored.signed in chosen and one.pools and asked.answer(one).covers:
-            yield one
+_Answered = tuple[Stored, Judged, Answer]
+
+
+def _answered(known: Known, asked: Asked, chosen: Collection[Stored]) -> list[_Answered]:
+    """Some statements with what they say; one that no trusted signature is under says nothing."""
+    judged = {stored.signed: one for stored, one in known.judged(chosen)}
+    found = [(stored, judged[stored.signed]) for stored in chosen]
+    return [(stored, one, asked.answer(one) if one.pools else MISSING) for stored, one in found]
+
+
+def _mixed(one: Judged, answer: Answer, several: Mapping[Bytes, str]) -> dict[Fault, str]:
+    text = several.get(bytes_of(one.statement)) if answer.covers else None
+    return {Fault.MIXED: text} if text else {}
+
+
+def _told(case: Case, stored: Stored, faults: Mapping[Fault, str]) -> Told:
+    path, line = _place(case, stored)
+    is_there = judged_or_head(case.change).get(path) or case.change.base.get(path)
+    return Told(path if is_there else "", line if is_there else 0, faults)
 
 
 def still_counted(case: Case) -> Mapping[str, str]:
@@ -208,10 +216,12 @@ def _impossible(measured: PerformanceV1, case: Case) -> str:
 
 
 def _weight(
-    one: Judged, answer: Answer, among: "_Among", known: Mapping[Fault, str]
+    one: Judged, answer: Answer, among: Among, known: Mapping[Fault, str]
 ) -> dict[Fault, str]:
     """What a trusted statement lacks: the first thing, and how it fits to the others."""
-    found = among.faults(one.statement) if current(answer) else among.plan(one.statement)
+    found = among.plan(one.statement)
+    if current(answer):
+        found |= among.same(one.statement)
     if answer is UNKNOWN or known.keys() & {Fault.FUTURE, Fault.REUSED_RUN, Fault.CONTRADICTION}:
         return found
     if answer.detail in known.values():  # told already, by a fault of its own
@@ -232,71 +242,3 @@ def _weight(
         if text := next(few, ""):
             found[Fault.POOLS] = text
     return found
-
-
-_Asked = tuple[Question, frozenset[tuple[str, str | None]]]
-
-
-class _Among:
-    """Trusted statements side by side: what one says that another of them does not bear.
-
-    Groups are looked at once and not for each of their statements: a plan can have thousands.
-    """
-
-    def __init__(self, trusted: Sequence[Judged], case: Case) -> None:
-        same: dict[_Asked, list[Statement]] = defaultdict(list)
-        self._around = case.once(surroundings)
-        self._unbound = unbound_paths(case.config.folder)
-        self._commits: dict[str, set[str]] = defaultdict(set)
-        self._seeds: dict[tuple[str, Kind, str], set[tuple[int, ...]]] = defaultdict(set)
-        for one in trusted:
-            told, run = one.statement, one.statement.predicate.run
-            same[self._asked(told)].append(told)
-            self._commits[run.plan].add(run.commit)
-            self._seeds[run.plan, *told.cell.id].add(_seeds(told))
-        self._same = {asked: _same(group) for asked, group in same.items()}
-
-    def faults(self, statement: Statement) -> dict[Fault, str]:
-        """What others say otherwise of the same bytes."""
-        return self.plan(statement) | self._same[self._asked(statement)]
-
-    def _asked(self, statement: Statement) -> _Asked:
-        """The question, and what of its surroundings is otherwise now: runs of other ones differ.
-
-        Nothing is otherwise that can not be told, nor what may be read unbound.
-        """
-        inputs = statement.predicate.inputs
-        then: dict[str, str | None] = {file.path: file.sha256 for file in inputs.boundary}
-        then |= {file.path: file.sha256 for file in inputs.apart}
-        moved = []
-        for path, sha256 in then.items():
-            if not lies_in(self._unbound, path):
-                with suppress(FactUnavailable):
-                    if self._around.now(path) != sha256:
-                        moved.append((path, sha256))
-        return question(statement), frozenset(moved)
-
-    def plan(self, statement: Statement) -> dict[Fault, str]:
-        """What others of the same plan say that the plan was."""
-        plan = statement.predicate.run.plan
-        if len(self._commits[plan]) > 1:
-            return {Fault.PLAN: f"plan {plan} of two commits"}
-        twice = len(self._seeds[plan, *statement.cell.id]) > 1
-        return {Fault.PLAN: f"plan {plan} with two choices of seeds"} if twice else {}
-
-
-def _same(group: Sequence[Statement]) -> dict[Fault, str]:
-    """What statements of one cell and the same bytes do not agree on."""
-    found: dict[Fault, str] = {}
-    failed = sum(said_no(told) for told in group)
-    if failed and any(failure_of(told) is None for told in group):
-        found[Fault.DISAGREEMENT] = f"{failed} of {len(group)} runs failed, others did not"
-    cubins = {t.predicate.cubin for t in group if isinstance(t.predicate, SyncAuditV1)}
-    if len(cubins) > 1:
-        found[Fault.CUBIN] = f"{len(cubins)} cubins of one variant"
-    return found
-
-
-def _seeds(statement: Statement) -> tuple[int, ...]:
-    predicate = statement.predicate
-    return tuple(sorted(predicate.seeds)) if isinstance(predicate, KernelTestV1 | StressV1) else ()

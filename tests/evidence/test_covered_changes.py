@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fasttrack.cli.main import run
+from fasttrack.evidence.predicates.common import TestResults
 from fasttrack.evidence.subject import unit_of
 from fasttrack.next_steps import next_steps
 from fasttrack.report.record import verdict_record
@@ -16,6 +17,7 @@ from fasttrack.report.style import Style
 from fasttrack.report.text import text_report
 from fasttrack.testing import Repo
 from fasttrack.verdict import Outcome
+from fasttrack.vocabulary import Kind
 from tests.engine import AS_OF, KERNEL, MANIFEST, POLICY
 from tests.evidence.keys import key
 from tests.evidence.lanes import (
@@ -110,6 +112,22 @@ def test_evidence_counts_that_is_handed_in_as_a_folder(tmp_path: Path) -> None:
     stored(tmp_path / "new", statements_for(repo.path, "topic"))
     assert judged(repo.path).outcome is Outcome.NEEDS_EVIDENCE
     assert judged(repo.path, evidence=tmp_path / "new").outcome is Outcome.FAST_TRACK
+
+
+def test_runs_that_disagree_in_a_folder_that_is_handed_in_are_told_without_a_path(
+    tmp_path: Path,
+) -> None:
+    repo, _, _ = changed(tmp_path)
+    cells, inputs = owed_at(repo.path, "topic")
+    statements = statements_for(repo.path, "topic")
+    tested = next(cell for cell in cells if cell.kind is Kind.KERNEL_TEST)
+    failed = {"results": TestResults(passed=(), failed=("t",), skipped=())}
+    again = shown(tested, inputs[unit_of(tested)], run="3" * 32, content=failed)
+    stored(tmp_path / "new", [*statements, again])
+    verdict = judged(repo.path, evidence=tmp_path / "new")
+    assert not verdict.coverage.missing
+    assert verdict.outcome is Outcome.ORDINARY_REVIEW
+    assert {(found.rule, found.path) for found in verdict.findings} == {("FT512", "")}
 
 
 def test_the_command_takes_the_folder_and_prints_a_record_of_what_counts(

@@ -13,8 +13,8 @@ class Disagreement(StatementRule):
     title = "runs of the same bytes agree"
     level = Level.ROUTE
     refuses = (
-        "A brought statement where trusted statements of the same cell and the same bytes "
-        "disagree: one failed, and another did not."
+        "A brought statement, or the target's of a cell that the change owes, where trusted "
+        "statements of the same cell and the same bytes disagree: one failed, and another did not."
     )
     why = (
         "Measured often enough, a rare failure passes once. Coverage takes the best answer; a "
@@ -22,4 +22,5 @@ class Disagreement(StatementRule):
     )
     blind = "Failures that nobody signed, or of other bytes, those around the unit included."
     fix = "find the cause of the failure and mend it; the new bytes are measured anew"
+    of_relied = True
     want = "runs that all show the same"

@@ -13,9 +13,9 @@ class MixedBoundary(StatementRule):
     title = "one state of the files just outside the roots passed in all cells"
     level = Level.ROUTE
     refuses = (
-        "Brought statements that cover cells of one unit's bytes, where, with the target's "
-        "statements, files that the unit or its tests import directly from outside the roots had "
-        "no one state with which all of the cells were measured."
+        "Statements that cover cells of one unit's bytes, brought or the target's, where files "
+        "that the unit or its tests import directly from outside the roots had no one state with "
+        "which all of the cells were measured; the target's only of cells that the change owes."
     )
     why = (
         "Each run started from the target branch as it once was. With a choice for each cell, "
@@ -23,4 +23,5 @@ class MixedBoundary(StatementRule):
     )
     blind = "Deeper dependencies."
     fix = "measure all cells of the unit from one plan"
+    of_relied = True
     want = "one state for all cells"

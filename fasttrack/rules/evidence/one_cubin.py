@@ -13,8 +13,8 @@ class OneCubin(StatementRule):
     title = "one variant is one machine code"
     level = Level.ROUTE
     refuses = (
-        "A brought audit of a variant of which another trusted audit of the same bytes names "
-        "other machine code."
+        "A brought audit, or the target's of a cell that the change owes, of a variant of which "
+        "another trusted audit of the same bytes names other machine code."
     )
     why = "Then the build is not reproducible, or one audit was of code that is not shipped."
     blind = (
@@ -22,4 +22,5 @@ class OneCubin(StatementRule):
         "reasons."
     )
     fix = "build with the policy's toolchain and audit again"
+    of_relied = True
     want = "one cubin for a variant of one architecture"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules about the statements that a change brings: one fault each, one finding per file.
+"""Rules about the statements that a change brings or relies on: one fault each, one finding a file.
 
 Reading and verifying is slow to import and is done once for all of them, in
-`fasttrack.evidence.weighed`; a change that brings no evidence pays for none of it. What lies in the
-target branch already is not held against anybody's change.
+`fasttrack.evidence.weighed`; a change that neither brings evidence nor relies on any pays for none
+of it. What lies in the target branch already is held against no change that does not rely on it.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from typing import ClassVar, final
 from fasttrack.case import Case
 from fasttrack.change.tree import Entry
 from fasttrack.evidence.faults import Fault
+from fasttrack.evidence.owed import judge_coverage
 from fasttrack.finding import Finding
 from fasttrack.rules.base import Rule
 
@@ -22,11 +23,13 @@ class StatementRule(Rule):
     waivable = False
     want: ClassVar[str]
     """What a statement without the fault is like."""
+    of_relied: ClassVar[bool] = False
+    """Whether statements of the target that cover what the change owes can have the fault, too."""
 
     @final
     def check(self, case: Case) -> Iterator[Finding]:
         """Reports each file once, with the first of its statements that has the fault."""
-        if not case.evidence_entries:
+        if not (case.evidence_entries or (self.of_relied and _relies(case))):
             return
         from fasttrack.evidence.weighed import weighed  # noqa: PLC0415
 
@@ -39,6 +42,11 @@ class StatementRule(Rule):
             line, text = found[0]
             more = f", and {len(found) - 1} more statements" if len(found) > 1 else ""
             yield self.finding(path=path, line=line, saw=f"{text}{more}", want=self.want)
+
+
+def _relies(case: Case) -> bool:
+    """Whether evidence covers something that the change owes."""
+    return any(one.answer.covers for one in case.once(judge_coverage).owed)
 
 
 def brought_entries(case: Case) -> Iterator[Entry]:
