@@ -10,7 +10,7 @@ from fasttrack.evidence.predicates.common import TestResults
 from fasttrack.evidence.status import Status
 from fasttrack.manifest.cells import Cell, cell
 from fasttrack.vocabulary import Kind
-from tests.evidence.test_coverage import LAB, POLICY_NOW, answer, manifest, policy, told
+from tests.evidence.covering import LAB, POLICY_NOW, answer, manifest, policy, told
 
 CORE = cell(Kind.KERNEL_TEST, "r", {"unit": "core", "rows": 4, "hardware": "h200"})
 GATE = cell(Kind.REFUSAL, "r", {"region": "r", "bound": "rows"})

@@ -1,142 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What evidence says of one cell: every status, and the same answer from a second formulation."""
+"""What evidence says of one cell: every status has its cause and says it."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from fasttrack.evidence.coverage import (
-    GRACE_DAYS,
     Evidence,
-    covered_by,
 )
-from fasttrack.evidence.digest import InputFile
 from fasttrack.evidence.inputs import UnitInputs
 from fasttrack.evidence.predicates.common import (
     ApartFile,
-    BoundaryFile,
-    Inputs,
-    Interval,
     TestResults,
 )
 from fasttrack.evidence.predicates.sync_audit_v1 import AuditedKernel, AuditWaiver
-from fasttrack.evidence.statement import Statement
-from fasttrack.evidence.status import Answer, Status
-from fasttrack.evidence.surroundings import START_DAYS, Around, Nowhere, Then
+from fasttrack.evidence.status import Status
 from fasttrack.evidence.terms import Terms
 from fasttrack.evidence.trust import Signatures, judge
-from fasttrack.manifest.cells import Cell, cell
-from fasttrack.manifest.load import load_manifest
+from fasttrack.manifest.cells import cell
 from fasttrack.manifest.model import Manifest, Waiver
-from fasttrack.manifest.points import witness_points
-from fasttrack.policy.load import load_policy
-from fasttrack.policy.model import Bandwidth, Policy
 from fasttrack.vocabulary import Kind
-from tests.engine import MANIFEST, POLICY
-from tests.evidence.keys import DAY, key, trust
+from tests.evidence.covering import (
+    CLOUD,
+    ELSEWHERE,
+    FORGED,
+    KDA,
+    LAB,
+    LONG_AGO,
+    MANIFEST_NOW,
+    MERGED,
+    POLICY_NOW,
+    answer,
+    inputs,
+    policy,
+    told,
+)
+from tests.evidence.keys import DAY, trust
 from tests.evidence.plans import TABLE as VARIANT_TABLE
-from tests.evidence.plans import engine, region
-from tests.evidence.strategies import EXECUTION, digest, good, spread
-
-KDA = cell(Kind.KERNEL_TEST, "r", {"unit": "kda", "rows": 4, "hardware": "h200"})
-BOUNDARY = (BoundaryFile(path="engine/ops.py", sha256=digest("9")),)
-LAB = Signatures(("lab",), frozenset({"lab"}))
-CLOUD = Signatures(("cloud",), frozenset({"cloud"}))
-FORGED = Signatures(("lab",), frozenset())
-
-
-def inputs(
-    unit: str = "kda", files: str = "a", tests: str = "b", boundary: str = "9"
-) -> UnitInputs:
-    """A unit's inputs in the judged tree, by the letters of their digests."""
-    outside = InputFile("engine/ops.py", "100644", digest(boundary), "imported")
-    found = UnitInputs(unit, (), (), (outside,))
-    found.__dict__.update(digest=digest(files), tests_digest=digest(tests))
-    return found
-
-
-def policy(**changes: Any) -> Policy:
-    """The engine's policy, trusting `lab` and `cloud`, with other fields."""
-    whole = yaml.safe_load(str(engine()[POLICY]))
-    read = load_policy(yaml.safe_dump(whole).encode(), "policy")
-    return read.model_copy(update={"trust": trust()} | changes)
-
-
-def manifest(**changes: Any) -> Manifest:
-    """The engine's manifest with one region at a tier, nothing to audit, and other fields."""
-    files = engine(region(tier=changes.pop("tier", "kernel-tested")), manifest=changes)
-    read = load_manifest(str(files[MANIFEST]).encode(), "manifest")
-    unbuilt = {"archs": (), "variants": None}
-    units = tuple(unit.model_copy(update=unbuilt) for unit in read.units)
-    return read.model_copy(update={"units": units})
-
-
-ELSEWHERE, MERGED, LONG_AGO = "e" * 40, "d" * 40, "a" * 40
-"""A commit of nobody's, one that was merged, and one that the target branch left long ago."""
-
-
-class HadBefore(Nowhere):
-    """A target branch whose `engine/ops.py` was something else once."""
-
-    def was_at(self, commit: str) -> bool:
-        """At every commit but these, and not where a run was measured."""
-        return commit not in {ELSEWHERE, MERGED, "c" * 40}
-
-    def has_merged(self, commit: str) -> bool:
-        """The one that was merged."""
-        return commit == MERGED
-
-    def days_behind(self, commit: str, moment: datetime) -> int:
-        """More than a run may be, of one commit alone."""
-        return START_DAYS + (commit == LONG_AGO)
-
-    def strange(self, ran: Inputs, moved: Then, unit: UnitInputs) -> tuple[str, ...]:
-        """All but that."""
-        once = moved == {"engine/ops.py": digest("8")}
-        return super().strange(ran, {} if once else moved, unit)
-
-
-HAD_BEFORE = HadBefore()
-POLICY_NOW = policy()
-MANIFEST_NOW = manifest()
-
-
-def told(kind: Kind = Kind.KERNEL_TEST, **changes: Any) -> Statement:
-    """A statement with the boundary of `inputs`; `machine`, `ran`, ... name other fields."""
-    machine, packages = changes.pop("machine", {}), changes.pop("packages", None)
-    ran = {"boundary": BOUNDARY, "target": "b" * 40} | changes.pop("ran", {})
-    made = good(kind, **changes)
-    predicate = made.predicate
-    update: dict[str, Any] = {
-        "inputs": predicate.inputs.model_copy(update=ran),
-        "machine": predicate.machine.model_copy(update=machine),
-    }
-    if packages is not None:
-        update["toolchain"] = predicate.toolchain.model_copy(update={"packages": packages})
-    return Statement(made.predicate_type, predicate.model_copy(update=update))
-
-
-def answer(
-    *signed: tuple[Statement, Signatures],
-    about: Cell = KDA,
-    now: UnitInputs | None = None,
-    under: Policy = POLICY_NOW,
-    of: Manifest = MANIFEST_NOW,
-    day: date = DAY,
-    around: Around = HAD_BEFORE,
-) -> Answer:
-    """What statements say of a cell."""
-    evidence = Evidence(judge(signed, under.trust, day))
-    return evidence.answer(about, Terms(under, of, day, around), lambda unit: now or inputs(unit))
+from tests.evidence.strategies import EXECUTION, digest
 
 
 @pytest.mark.parametrize(
@@ -338,229 +244,6 @@ def test_a_waived_kernel_is_shown_until_its_waiver_ends() -> None:
         found = answer((made, LAB), about=about, of=of, day=day)
         assert found.covers == (not said), said
         assert said in found.detail
-
-
-STRESS = cell(
-    Kind.STRESS, "r", {"unit": "kda", "hardware": "h200", "ranks": "real", "tensor_parallel": 2}
-)
-EVAL = cell(Kind.MODEL_EVAL, "h100-tp1", {"hardware": "h200", "tensor_parallel": 1})
-WEIGHTS = {"weights": digest("0")}
-UNSURE = Interval(low=-0.01, high=0.01, confidence=0.9)
-
-
-def test_stress_needs_its_profile_iterations_and_a_device_for_each_real_rank() -> None:
-    def asked(count: int = 2, **content: Any) -> str:
-        content = {"seeds": (1, 2, 3), **content}
-        values = dict(STRESS.values)
-        made = told(Kind.STRESS, values=values, content=content, machine={"count": count})
-        found = answer((made, LAB), about=STRESS)
-        return "" if found.covers else f"{found.status}: {found.detail}"
-
-    (setting,) = good(Kind.STRESS).predicate.settings  # type: ignore[union-attr]
-    short = setting.model_copy(update={"iterations": 199})
-    assert asked() == ""
-    assert asked(1) == "wrong-device: measured on 1 devices, and real ranks need 2"
-    assert asked(profile="smoke") == "below-floor: profile smoke, below evidence"
-    assert asked(settings=(short,)) == "below-floor: 199 of 200 iterations of rank-skew"
-
-
-@pytest.mark.parametrize(
-    ("ratio", "count", "pairs", "said"),
-    [
-        (2.0, 1, 10, ""),
-        (1.0, 1, 10, "step: a ratio of 1"),
-        (2.0, 2, 10, "measured on 2 devices, not on 1"),
-        (2.0, 1, 9, "9 pairs of 10 runs of the path and 10 of the baseline"),
-    ],
-)
-def test_a_measurement_must_bear_its_claim_out_on_as_many_devices_in_one_interleaved_run(
-    ratio: float, count: int, pairs: int, said: str
-) -> None:
-    under = policy(
-        hardware=POLICY_NOW.hardware
-        | {
-            "h200": POLICY_NOW.hardware["h200"].model_copy(
-                update={"bandwidth_tb_s": Bandwidth(peak=4.8, sustained=4.2)}
-            )
-        }
-    )
-    (about,) = witness_points(MANIFEST_NOW, Kind.PERFORMANCE, under.hardware, {})
-    content = {
-        "ours": spread(100.0 / ratio),
-        "ratio": spread(ratio),
-        "bytes_moved": 1e6,
-        "pairs": pairs,
-    }
-    values = dict(about.values)
-    made = told(
-        Kind.PERFORMANCE, values=values, unit="path", content=content, machine={"count": count}
-    )
-    found = answer((made, LAB), about=about, under=under)
-    assert found.covers == (not said)
-    assert said in found.detail
-
-
-@pytest.mark.parametrize(
-    ("content", "tier", "said"),
-    [
-        ({}, "model-evaluated", ""),
-        ({"samples": 499}, "model-evaluated", "499 of 500 samples"),
-        ({"model": "example/mini"}, "model-evaluated", "speaks of the model example/mini"),
-        ({"weights": digest("1")}, "model-evaluated", "other weights"),
-        ({"baseline": "eager"}, "model-evaluated", "compares with eager, not with auto"),
-        ({"drop": UNSURE}, "model-evaluated", "an interval of 90% confidence"),
-        ({}, "served", "a call of the library"),
-        ({"endpoint": "vllm"}, "served", ""),
-    ],
-)
-def test_an_evaluation_is_of_this_model_against_the_fallback_and_large_enough(
-    content: dict[str, Any], tier: str, said: str
-) -> None:
-    whole = {"model": "example/foo", **WEIGHTS, **content}
-    made = told(Kind.MODEL_EVAL, values=dict(EVAL.values), unit="path", content=whole)
-    found = answer((made, LAB), about=EVAL, of=manifest(tier=tier))
-    assert found.status is (Status.BELOW_FLOOR if said else Status.COVERED)
-    assert said in found.detail
-
-
-def test_every_task_that_the_manifest_names_is_needed() -> None:
-    tasks = [{"task": t, "samples_min": 500, "drop_max": 0.01} for t in ("gsm8k", "mmlu")]
-    of = manifest(evidence={"evals": tasks})
-
-    def asked(*names: str) -> Status:
-        made = [
-            told(
-                Kind.MODEL_EVAL,
-                values=dict(EVAL.values),
-                unit="path",
-                run=f"{place}" * 32,
-                content={"model": "example/foo", **WEIGHTS, "task": name},
-            )
-            for place, name in enumerate(names)
-        ]
-        return answer(*((one, LAB) for one in made), about=EVAL, of=of).status
-
-    assert asked("gsm8k", "mmlu") is Status.COVERED
-    assert asked("gsm8k") is Status.MISSING
-    assert asked("other") is Status.MISSING
-
-
-# The second formulation: a decision table over what is drawn, in the order of severity.
-KEYS = ("good", "revoked", "expired", "forged", "unknown", "none-in-range")
-AGES = (0, GRACE_DAYS, GRACE_DAYS + 1, 90, 91)
-DRAWN = st.fixed_dictionaries(
-    {
-        "unit": st.sampled_from(["kda", "kda", "mla"]),
-        "files": st.sampled_from(["a", "a", "c"]),
-        "tests": st.sampled_from(["b", "b", "c"]),
-        "boundary": st.sampled_from(["9", "9", "8", "7"]),
-        "key": st.sampled_from((*KEYS, *("good",) * 5)),
-        "outcome": st.sampled_from(["passed", "passed", "failed", "skipped"]),
-        "device": st.sampled_from(["NVIDIA H200", "NVIDIA H200", "NVIDIA H100"]),
-        "torch": st.sampled_from(["2.11.0", "2.11.0", "2.10.0"]),
-        "seeds": st.sampled_from([3, 3, 5, 2]),
-        "age": st.sampled_from((*AGES, -1)),
-    }
-)
-VALID = {"valid_from": date(2020, 1, 1), "valid_until": date(2030, 1, 1)}
-KEYRING = trust(
-    key("good", **VALID),
-    key("revoked", **VALID, revoked=DAY),
-    key("expired", valid_from=date(2020, 1, 1), valid_until=date(2020, 2, 1)),
-    key("forged", **VALID),
-    key("none-in-range", **(VALID | {"hardware": ("cpu",)})),
-)
-ORDER = [
-    *("covered", "boundary-changed", "unaudited", "other-code", "stale", "too-old", "failed"),
-    *("skipped", "wrong-device", "wrong-toolchain", "untrusted", "below-floor", "wrong-unit"),
-    "missing",
-]
-
-
-def expected(drawn: Mapping[str, Any], boundary: str) -> tuple[bool, str]:
-    """Whether a statement covers, and its status: the first row of the table that applies."""
-    grace = boundary == "grace" and drawn["age"] <= 14
-    rows: list[tuple[bool, str]] = [
-        (drawn["unit"] != "kda", "wrong-unit"),
-        (drawn["files"] + drawn["tests"] != "ab", "stale"),
-        (drawn["key"] != "good", "untrusted"),
-        (drawn["age"] < 0, "untrusted"),
-        (drawn["outcome"] != "passed", drawn["outcome"]),
-        (drawn["device"] != "NVIDIA H200", "wrong-device"),
-        (drawn["torch"] != "2.11.0", "wrong-toolchain"),
-        (drawn["seeds"] < 3, "below-floor"),
-        (drawn["age"] > 90, "too-old"),
-        (drawn["boundary"] == "7" and grace, "stale"),
-        (drawn["boundary"] != "9", "boundary-changed"),
-    ]
-    status = next((word for applies, word in rows if applies), "covered")
-    return status == "covered" or (status == "boundary-changed" and grace), status
-
-
-SOUND = {
-    "unit": "kda",
-    "files": "a",
-    "tests": "b",
-    "boundary": "9",
-    "key": "good",
-    "outcome": "passed",
-    "device": "NVIDIA H200",
-    "torch": "2.11.0",
-    "seeds": 3,
-    "age": 0,
-}
-
-
-def with_boundaries(test: Callable[..., None]) -> Callable[..., None]:
-    """Whatever only the last rows of the table decide, which few draws reach."""
-    for boundary, age, rule in product("987", (GRACE_DAYS, GRACE_DAYS + 1), ("grace", "stale")):
-        test = example([{**SOUND, "boundary": boundary, "age": age}], rule)(test)
-    return test
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.lists(DRAWN, max_size=4), st.sampled_from(["grace", "stale"]))
-@with_boundaries
-def test_the_answer_is_that_of_a_decision_table(drawn: list[dict[str, Any]], boundary: str) -> None:
-    under = policy(
-        trust=KEYRING.model_copy(update={"boundary": boundary}),
-        toolchain=POLICY_NOW.toolchain.model_validate({"ranges": {"torch": ">=2.11"}}),
-    )
-    signed = []
-    for place, one in enumerate(drawn):
-        results = TestResults(**{one["outcome"]: ("t",)})
-        made = told(
-            unit=one["unit"],
-            digest=digest(one["files"]),
-            tests=digest(one["tests"]),
-            run=f"{place}" * 32,
-            finished=datetime(DAY.year, DAY.month, DAY.day, tzinfo=UTC)
-            - timedelta(days=one["age"]),
-            machine={"device": one["device"]},
-            packages={"torch": one["torch"]},
-            content={"seeds": tuple(range(one["seeds"])), "results": results},
-        )
-        facts = made.predicate.inputs
-        moved = tuple(f.model_copy(update={"sha256": digest(one["boundary"])}) for f in BOUNDARY)
-        predicate = made.predicate.model_copy(
-            update={"inputs": facts.model_copy(update={"boundary": moved})}
-        )
-        who = one["key"]
-        valid = frozenset({who} - {"forged", "unknown"})
-        signed.append((Statement(made.predicate_type, predicate), Signatures((who,), valid)))
-    found = answer(*signed, under=under)
-
-    best = min(
-        (expected(one, boundary) for one in drawn),
-        key=lambda e: (not e[0], ORDER.index(e[1])),
-        default=(False, "missing"),
-    )
-    assert (found.covers, found.status.value) == best
-    assert found.detail
-    # What a plan leaves out is what is covered here, and nothing else.
-    evidence = Evidence(judge(signed, under.trust, DAY))
-    left_out = covered_by(evidence, Terms(under, MANIFEST_NOW, DAY), inputs)(KDA, inputs())
-    assert left_out == (best[1] == "covered")
 
 
 def test_the_page_explains_every_status() -> None:

@@ -25,9 +25,7 @@ from fasttrack.manifest.model import Manifest
 from fasttrack.manifest.points import witness_points
 from fasttrack.policy.model import Bandwidth
 from fasttrack.vocabulary import Kind
-from tests.evidence.keys import DAY
-from tests.evidence.strategies import digest, good, spread
-from tests.evidence.test_coverage import (
+from tests.evidence.covering import (
     CLOUD,
     HAD_BEFORE,
     LAB,
@@ -38,6 +36,8 @@ from tests.evidence.test_coverage import (
     policy,
     told,
 )
+from tests.evidence.keys import DAY
+from tests.evidence.strategies import digest, good, spread
 
 HERE, ELSEWHERE = "sm_90a", "sm_100a"
 BUILT = {"kda": "engine/foo/table.json", "mla": None}
