@@ -32,6 +32,7 @@ class Asked:
         self._cells: dict[CellId, list[tuple[str, Cell]]] = defaultdict(list)
         self._hidden: set[Kind] = set()
         self._audited: dict[frozenset[CellId], Evidence] = {}
+        self._terms = {path: Terms.of(case, path) for path in case.head.valid}
         for kind in dict.fromkeys(kinds):
             for path, cell in self._witnesses(kind):
                 self._cells[cell.id].append((path, cell))
@@ -52,7 +53,7 @@ class Asked:
         unit = one.statement.predicate.inputs.unit
         if unit != unit_of(cell):
             return Answer(Status.WRONG_UNIT, f"it binds to {unit}, and the cell to {unit_of(cell)}")
-        terms, inputs_of = Terms.of(self._case, path), self._known.graph(path).unit_inputs
+        terms, inputs_of = self._terms[path], self._known.graph(path).unit_inputs
         try:
             answer = answer_of(one, cell, terms, inputs_of(unit))
             audits = self._audits(one) if answer.covers else Evidence()

@@ -61,6 +61,7 @@ class Evidence:
         self._by_cell: Mapping[CellId, list[Judged]] = defaultdict(list)
         for one in judged:
             self._by_cell[one.statement.cell.id].append(one)
+        self._audits: dict[CellId, tuple[Terms, frozenset[str]]] = {}
 
     def answer(self, cell: Cell, terms: Terms, inputs_of: InputsOf) -> Answer:
         """The best that the statements say of a cell.
@@ -109,7 +110,17 @@ class Evidence:
         return fault or answer
 
     def _audited(self, about: Cell, terms: Terms, inputs_of: InputsOf) -> frozenset[str]:
-        """Digests of the machine code that audits of a cell cover, each with pools enough."""
+        """Digests of the machine code that audits of a cell cover, each with pools enough.
+
+        Found once for all statements that are held against the same terms.
+        """
+        known = self._audits.get(about.id)
+        if known is None or known[0] is not terms:
+            known = terms, self._find_audited(about, terms, inputs_of)
+            self._audits[about.id] = known
+        return known[1]
+
+    def _find_audited(self, about: Cell, terms: Terms, inputs_of: InputsOf) -> frozenset[str]:
         agreeing: Mapping[str, list[Judged]] = defaultdict(list)
         for one in self._by_cell.get(about.id, ()):
             predicate = one.statement.predicate

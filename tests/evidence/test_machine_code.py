@@ -327,6 +327,23 @@ def test_inputs_that_can_not_be_told_are_no_pass() -> None:
         Evidence(judged).answer(about, Terms(UNDER, OWING, DAY, HAD_BEFORE), inputs_of)
 
 
+def test_audits_are_looked_at_once_for_all_statements_that_launched_the_code() -> None:
+    statement, about = ran(Kind.KERNEL_TEST, "router", "a", Launch("kda", "a", "1"))
+    judged = judge([(statement, LAB), (audited(Audit(), 1), LAB)], UNDER.trust, DAY)
+    asked: list[str] = []
+
+    def inputs_of(unit: str) -> UnitInputs:
+        asked.append(unit)
+        return inputs(unit)
+
+    evidence, terms = Evidence(judged), Terms(UNDER, OWING, DAY, HAD_BEFORE)
+    for _ in range(3):
+        assert evidence.answer(about, terms, inputs_of).covers
+    assert asked.count("kda") == 1
+    evidence.answer(about, Terms(UNDER, OWING, DAY + timedelta(days=1), HAD_BEFORE), inputs_of)
+    assert asked.count("kda") == 2
+
+
 def test_what_is_asked_before_anything_is_verified_holds_every_audit_that_decides() -> None:
     for unit, variant in product([None, "mla"], [None, "a"]):
         run, _ = ran(Kind.KERNEL_TEST, "kda", "a", Launch(unit, variant, "1"))
