@@ -18,6 +18,7 @@ from fasttrack.errors import InputError
 from fasttrack.manifest.model import Manifest
 from fasttrack.policy.classes import PathClasses, fold
 from fasttrack.policy.model import PathClass, Policy
+from fasttrack.ran import NOTHING_RAN, Executed
 
 T = TypeVar("T")
 
@@ -125,6 +126,7 @@ class Case:
             when that is elsewhere; empty when the change leaves it.
         evidence: directory of evidence beside that of the repository; for `fasttrack.evidence`
             alone, where it counts like any other.
+        executed: what running the change's code has shown, as far as that was asked for.
     """
 
     change: Change
@@ -135,6 +137,7 @@ class Case:
     labelled: bool = False
     folder_moves_to: str = ""
     evidence: Path | None = None
+    executed: Executed = NOTHING_RAN
     _found: dict[object, object] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main flow: from a change to a verdict, in numbered steps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
@@ -20,6 +20,7 @@ from fasttrack.config import (
 from fasttrack.errors import Exit, FactUnavailable
 from fasttrack.evidence.owed import Coverage, judge_coverage
 from fasttrack.finding import Finding, Level
+from fasttrack.ran import NOTHING_RAN, RUN_TIMEOUT_S, Executed
 from fasttrack.rules import RULES
 from fasttrack.rules.engine import run_rules
 
@@ -53,6 +54,9 @@ class Request:
     config_dir: str | None = None
     labelled: bool = False
     evidence: Path | None = None
+    run_probe: bool = False
+    run_base_tests: bool = False
+    run_timeout_s: float = RUN_TIMEOUT_S
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ class Verdict:
         findings: all findings, sorted.
         coverage: owed cells and what evidence says of them.
         budget: use of each budget.
+        executed: what running code of the change has shown.
         request: what was asked; None where a case was judged and no command was given.
     """
 
@@ -104,18 +109,23 @@ class Verdict:
     findings: tuple[Finding, ...]
     coverage: Coverage
     budget: Mapping[str, Use]
+    executed: Executed = NOTHING_RAN
     request: Request | None = None
 
 
-def evaluate(request: Request, as_of: date) -> Verdict:
+def evaluate(
+    request: Request, as_of: date, tell: Callable[[str], None] = lambda _: None
+) -> Verdict:
     """Judges one change.
 
     Args:
         request: which change, under which policy.
         as_of: UTC day; the only clock that rules see.
+        tell: is told what begins, where code of the change is run.
 
     Raises:
-        InputError: bad refs, no policy, a policy or base manifest with problems.
+        InputError: bad refs, no policy, a policy or base manifest with problems; code of the
+            change is to be run, and this system has no sandbox for it.
     """
     # (1) Facts, from git objects alone.
     with read_change(
@@ -137,19 +147,21 @@ def evaluate(request: Request, as_of: date) -> Verdict:
             moved = moved_folder(change)
             more = request.evidence
             case = Case(change, config, base, head, as_of, request.labelled, moved, more)
+            # (4) What running its code shows, where the request asks for that and nowhere else.
+            case = replace(case, executed=_executed(case, request, tell))
             return replace(judge(case), request=request)
 
 
 def judge(case: Case) -> Verdict:
-    """Steps 4 to 6, on facts that are read and a policy that is chosen."""
+    """Steps 5 to 7, on facts that are read and a policy that is chosen."""
     findings: tuple[Finding, ...] = ()
     coverage = Coverage.nothing()
     if case.in_lane:
-        # (4) Rules.
+        # (5) Rules.
         findings = run_rules(RULES, case)
-        # (5) Evidence owed, against evidence there.
+        # (6) Evidence owed, against evidence there.
         coverage = case.once(judge_coverage)
-    # (6) The gravest answer wins; what is not our business is an ordinary review.
+    # (7) The gravest answer wins; what is not our business is an ordinary review.
     outcome = decide(findings, coverage) if case.in_lane else Outcome.ORDINARY_REVIEW
     return Verdict(
         outcome,
@@ -161,6 +173,7 @@ def judge(case: Case) -> Verdict:
         findings,
         coverage,
         budget_use(case) if case.in_lane else {},
+        case.executed,
     )
 
 
@@ -172,6 +185,15 @@ def decide(findings: Sequence[Finding], coverage: Coverage) -> Outcome:
     if Level.ROUTE in levels or coverage.unknown:
         return Outcome.ORDINARY_REVIEW
     return Outcome.NEEDS_EVIDENCE if coverage.missing else Outcome.FAST_TRACK
+
+
+def _executed(case: Case, request: Request, tell: Callable[[str], None]) -> Executed:
+    if not (request.run_probe or request.run_base_tests):
+        return NOTHING_RAN
+    from fasttrack.executed.run import Asked, execute  # noqa: PLC0415  (most checks run nothing)
+
+    asked = Asked(request.run_probe, request.run_base_tests, request.run_timeout_s)
+    return execute(case, asked, tell)
 
 
 def _identity(case: Case) -> Identity:

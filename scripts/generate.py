@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fasttrack.report.backtest_page import backtest_page, false_alarm_sentences
+from fasttrack.report.meaning_page import meaning_page, meaning_sentences
 from fasttrack.report.rule_pages import family_page
 from fasttrack.report.schemas import SCHEMAS, schema_text
 from fasttrack.report.scope_page import scope_page
@@ -20,6 +21,7 @@ from fasttrack.rules import FAMILIES
 from fasttrack.workspace import open_workspace
 
 ROOT = Path(__file__).resolve().parents[1]
+SENTENCES = "fasttrack/rules/false_alarms.json"
 APART = "router and latent down"
 """The operation that was two before: see `EARLIER` of `tests/bench/stock_operations.py`."""
 EARLIER_APART = (
@@ -31,8 +33,7 @@ EARLIER_APART = (
 def generated() -> Mapping[str, str]:
     """Path from the repository's root to content."""
     workspace = open_workspace(ROOT)
-    rates, judged = record("docs/backtest/rates.json"), record("docs/backtest/judged.json")
-    sentences = false_alarm_sentences(rates, judged)
+    plain, meant = backtests()
     pages = {f"docs/rules/{name}.md": family_page(name) for name in FAMILIES.values()}
     schemas = {f"fasttrack/schemas/{name}.schema.json": schema_text(name) for name in SCHEMAS}
     return (
@@ -59,10 +60,29 @@ def generated() -> Mapping[str, str]:
             "docs/mini.md": filled(
                 "docs/mini.md", {"mini": mini_table(record("docs/mini-speed.json"))}
             ),
-            "docs/backtest.md": filled("docs/backtest.md", {"table": backtest_page(rates, judged)}),
-            "fasttrack/rules/false_alarms.json": json.dumps(sentences, indent=1) + "\n",
+            "docs/backtest.md": filled(
+                "docs/backtest.md",
+                {"table": backtest_page(*plain), "meaning": meaning_page(*meant)},
+            ),
+            SENTENCES: sentences(),
         }
     )
+
+
+Records = tuple[dict[str, Any], dict[str, Any]]
+
+
+def backtests() -> tuple[Records, Records]:
+    """Counts and judgements: of all rules but those on the meaning of a diff, and of these."""
+    kept = ("rates", "judged", "meaning", "meaning-judged")
+    rates, judged, meaning, read = (record(f"docs/backtest/{name}.json") for name in kept)
+    return (rates, judged), (meaning, read)
+
+
+def sentences() -> str:
+    """What was measured about the false alarms of each rule, which the pages of rules read."""
+    plain, meant = backtests()
+    return json.dumps(false_alarm_sentences(*plain) | meaning_sentences(*meant), indent=1) + "\n"
 
 
 def third_party_page() -> str:
@@ -306,6 +326,11 @@ def package_name(requirement: str) -> str:
 def main() -> int:
     """Writes or compares; the exit code."""
     check = sys.argv[1:] == ["--check"]
+    if (ROOT / SENTENCES).read_text(encoding="utf-8") != sentences():
+        if check:
+            sys.stdout.write(f"out of date: {SENTENCES}\n")
+            return 1
+        (ROOT / SENTENCES).write_text(sentences(), encoding="utf-8", newline="\n")
     stale = []
     for path, text in generated().items():
         file = ROOT / path

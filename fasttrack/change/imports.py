@@ -2,11 +2,13 @@
 """What a Python source file imports, without running it and whatever it holds."""
 
 import ast
+import gc
 import hashlib
 import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from fasttrack.errors import FactUnavailable
@@ -95,10 +97,7 @@ def parse(source: str) -> ast.Module:
     Raises:
         FactUnavailable: it does not parse, or is too large or too deeply nested to parse.
     """
-    if len(source) > SOURCE_LIMIT:
-        raise FactUnavailable(
-            f"the source has {len(source):,} characters; at most {SOURCE_LIMIT:,} are parsed"
-        )
+    check_size(source)
     if len(source) > WORDS_LIMIT:
         words = sum(1 for _ in _WORD.finditer(source))
         if words > WORDS_LIMIT:
@@ -106,7 +105,7 @@ def parse(source: str) -> ast.Module:
                 f"the source has {words:,} words and signs; at most {WORDS_LIMIT:,} are parsed"
             )
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), uncollected():
             warnings.simplefilter("ignore")  # invalid escapes and the like are not our business
             return ast.parse(source)
     except SyntaxError as error:
@@ -115,6 +114,26 @@ def parse(source: str) -> ast.Module:
         raise FactUnavailable("the source is nested too deeply to parse") from error
     except ValueError as error:  # NUL characters, lone surrogates, enormous numbers
         raise FactUnavailable(f"not Python: {error}") from error
+
+
+def check_size(source: str) -> None:
+    """Raises FactUnavailable for a text with more characters than are parsed."""
+    if len(source) > SOURCE_LIMIT:
+        raise FactUnavailable(
+            f"the source has {len(source):,} characters; at most {SOURCE_LIMIT:,} are parsed"
+        )
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """While nobody looks for cyclic garbage: syntax trees hold none, and looking walks them all."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _walk(tree: ast.Module, calls: bool, guards: frozenset[str]) -> Iterator[Import]:

@@ -7,15 +7,11 @@ in its home. When it has ended or its time is up, every process that it started 
 that moved to another session included.
 """
 
-import ctypes
 import os
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +19,15 @@ from typing import IO
 
 from pydantic import ValidationError
 
-from fasttrack.errors import InputError
 from fasttrack.evidence.child_report import MAX_REPORT_BYTES, ChildReport, Job
+from fasttrack.evidence.descendants import (
+    GRACE_S,
+    Reader,
+    adopt_orphans,
+    children,
+    kill_all,
+    tail,
+)
 from fasttrack.evidence.wall import behind_wall
 
 KEPT_VARIABLES = (
@@ -38,13 +41,10 @@ KEPT_VARIABLES = (
 """Environment variables that a child inherits; no other."""
 LOG_TAIL = 4000
 """Bytes of a child's output that are kept."""
-GRACE_S = 10.0
-"""Seconds in which whatever was killed has to be gone."""
 EXPECTED_CODES = (0, 5)
 """Exit codes of pytest when nothing failed: tests ran, or there were none."""
 CAN_NOT_START = 4
 """Exit code of pytest when it can not start, such as when a `conftest.py` can not be imported."""
-_SET_CHILD_SUBREAPER = 36
 _START = Path(__file__).with_name("child_start.py")
 
 
@@ -95,8 +95,8 @@ def measure(
     Raises:
         InputError: something that the child started can not be killed.
     """
-    _adopt_orphans()
-    others = _children()
+    adopt_orphans()
+    others = children()
     why = ""
     with (
         tempfile.TemporaryDirectory(prefix="fasttrack-cell-", ignore_cleanup_errors=True) as home,
@@ -107,19 +107,19 @@ def measure(
         environment = _environment(Path(home), bytecode)
         writable = (Path(home), bytecode) if walled else ()
         child, report_end = _start(root, runs, job, environment, output, writable=writable)
-        reader = _Reader(report_end)
+        reader = Reader(report_end, MAX_REPORT_BYTES)
         reader.start()
         try:
             child.wait(timeout_s)
         except subprocess.TimeoutExpired:
             why = f"no result after {timeout_s:g} s"
         finally:
-            _kill_all(child, others)
+            kill_all(child, others, "collect")
         reader.join(GRACE_S)
-        tail = _tail(output)
+        log = tail(output, LOG_TAIL)
     if reader.is_alive():
         why = why or "a process that it did not start holds its report open"
-    return Outcome(None, why, tail) if why else _read(reader.received, job, child.returncode, tail)
+    return Outcome(None, why, log) if why else _read(reader.received, job, child.returncode, log)
 
 
 def _start(
@@ -180,79 +180,21 @@ def _environment(home: Path, bytecode: Path) -> Mapping[str, str]:
     }
 
 
-class _Reader(threading.Thread):
-    """Reads a report up to its bound while the child runs, so that the pipe can not fill up."""
-
-    def __init__(self, fd: int) -> None:
-        super().__init__(daemon=True)
-        self._fd = fd
-        self.received = b""
-
-    def run(self) -> None:
-        with os.fdopen(self._fd, "rb") as pipe:
-            self.received = _bounded(pipe)
-
-
-def _bounded(pipe: IO[bytes]) -> bytes:
-    received = pipe.read(MAX_REPORT_BYTES + 1)
-    while pipe.read(1 << 16):
-        pass  # drained, so that the child can end
-    return received
-
-
-def _tail(output: IO[bytes]) -> str:
-    size = output.seek(0, os.SEEK_END)
-    output.seek(max(0, size - LOG_TAIL))
-    return output.read(LOG_TAIL).decode("utf-8", "replace")
-
-
-def _read(received: bytes, job: Job, code: int, tail: str) -> Outcome:
+def _read(received: bytes, job: Job, code: int, log: str) -> Outcome:
     if not received:
         why = f"it ended with exit code {code} and no report"
-        return Outcome(None, why, tail, began=code != CAN_NOT_START)
+        return Outcome(None, why, log, began=code != CAN_NOT_START)
     if len(received) > MAX_REPORT_BYTES:
-        return Outcome(None, f"its report exceeds {MAX_REPORT_BYTES:,} bytes", tail)
+        return Outcome(None, f"its report exceeds {MAX_REPORT_BYTES:,} bytes", log)
     try:
         report = ChildReport.model_validate_json(received)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         saw = f"its report can not be read: {where}: {first['msg']}"
-        return Outcome(None, saw[:LOG_TAIL], tail)
+        return Outcome(None, saw[:LOG_TAIL], log)
     if report.nonce != job.nonce:
-        return Outcome(None, "its report answers another job", tail)
+        return Outcome(None, "its report answers another job", log)
     if code not in EXPECTED_CODES and not report.results.failed:
-        return Outcome(None, f"it ended with exit code {code} after a report of no failure", tail)
-    return Outcome(report, "", tail)
-
-
-def _adopt_orphans() -> None:
-    """Makes processes that lose their parent below us ours, so that they can be killed (Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _kill_all(child: "subprocess.Popen[bytes]", others: Set[int]) -> None:
-    """Kills the child, its session, and what we adopted from it."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
-    deadline = time.monotonic() + GRACE_S
-    while left := _children() - others:
-        if time.monotonic() > deadline:
-            saw = f"{len(left)} processes of a test that can not be killed"
-            raise InputError.one("collect", saw, "tests that end", f"kill {min(left)}")
-        for pid in left:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-            with suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
-
-
-def _children() -> set[int]:
-    """Processes whose parent this one is, as far as the system tells (Linux)."""
-    found: set[int] = set()
-    for file in Path("/proc/self/task").glob("*/children"):
-        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
-            found |= set(map(int, file.read_text("ascii").split()))
-    return found
+        return Outcome(None, f"it ended with exit code {code} after a report of no failure", log)
+    return Outcome(report, "", log)

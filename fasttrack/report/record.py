@@ -14,11 +14,11 @@ from fasttrack.evidence.status import Status
 from fasttrack.finding import Finding, Level
 from fasttrack.next_steps import next_steps
 from fasttrack.policy.model import Mode
+from fasttrack.ran import Executed, Run
 from fasttrack.report.visible import visible
 from fasttrack.verdict import Outcome, Verdict
 from fasttrack.vocabulary import Kind
 
-Run = Literal["passed", "failed", "not-run"]
 Hex = str
 """Hexadecimal digits, lower case."""
 
@@ -226,9 +226,7 @@ def verdict_record(verdict: Verdict) -> VerdictRecord:
             missing=tuple(_cell(o) for o in coverage.missing),
             unknown=tuple(visible(reason) for reason in coverage.unknown),
         ),
-        executed=ExecutedRecord(
-            import_probe="not-run", test_collection="not-run", base_tests="not-run"
-        ),
+        executed=_executed(verdict.executed),
         budget={
             name: BudgetRecord(used=use.used, limit=use.limit)
             for name, use in verdict.budget.items()
@@ -258,6 +256,19 @@ def _manifests(head: ManifestSet) -> list[ManifestRecord]:
         for path in head.broken
     ]
     return sorted(parsed + broken, key=lambda m: m.path)
+
+
+def _executed(executed: Executed) -> ExecutedRecord:
+    probe, collection, tests = (
+        executed.import_probe,
+        executed.test_collection,
+        executed.base_tests,
+    )
+    return ExecutedRecord(
+        import_probe=probe.run if probe else "not-run",
+        test_collection=collection.run if collection else "not-run",
+        base_tests=tests.run if tests else "not-run",
+    )
 
 
 def _finding(finding: Finding) -> FindingRecord:

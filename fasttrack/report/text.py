@@ -3,6 +3,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 from fasttrack.evidence.status import Status
 from fasttrack.finding import Level
@@ -26,12 +27,18 @@ _MEANINGS = {
 _OUT_OF_LANE = "none of our business: no manifest or governed root is touched"
 
 
-def text_report(record: VerdictRecord, style: Style) -> str:
-    """The whole report, ending in a newline."""
-    return "\n".join(_lines(record, style)) + "\n"
+def text_report(record: VerdictRecord, style: Style, *, asked: bool = False) -> str:
+    """The whole report, ending in a newline.
+
+    Args:
+        record: the verdict.
+        style: how wide and in which colours.
+        asked: code of the change was to run, so what did not is told too.
+    """
+    return "\n".join(_lines(record, style, asked)) + "\n"
 
 
-def _lines(record: VerdictRecord, style: Style) -> Iterator[str]:
+def _lines(record: VerdictRecord, style: Style, asked: bool) -> Iterator[str]:
     meaning = _MEANINGS[record.verdict] if record.in_lane else _OUT_OF_LANE
     head = style.paint(record.verdict.value, _COLOURS[record.verdict])
     yield f"{head}  {meaning}"
@@ -42,7 +49,7 @@ def _lines(record: VerdictRecord, style: Style) -> Iterator[str]:
         f"head {record.head.commit[:12]}  as of {record.as_of}"
     )
     if record.in_lane:
-        yield from _judgement(record, style)
+        yield from _judgement(record, style, asked)
     if record.next:
         yield ""
     for step in record.next:
@@ -54,12 +61,16 @@ def _lines(record: VerdictRecord, style: Style) -> Iterator[str]:
             yield from style.wrapped(step.why, lead)
 
 
-def _judgement(record: VerdictRecord, style: Style) -> Iterator[str]:
+def _judgement(record: VerdictRecord, style: Style, asked: bool) -> Iterator[str]:
     for finding in record.findings:
         yield ""
         yield from _finding(finding, style)
     yield from _coverage(record, style)
     yield ""
+    ran = asdict(record.executed)
+    if asked or set(ran.values()) != {"not-run"}:
+        parts = (f"{part.replace('_', ' ')} {outcome}" for part, outcome in ran.items())
+        yield from style.wrapped(", ".join(parts), "executed: ")
     yield from style.wrapped(_budget(record), "budget: ")
 
 

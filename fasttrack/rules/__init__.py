@@ -68,6 +68,31 @@ from fasttrack.rules.evidence.unasked_cell import UnaskedCell
 from fasttrack.rules.evidence.undeclared_inputs import UndeclaredInputs
 from fasttrack.rules.evidence.unknown_signer import UnknownSigner
 from fasttrack.rules.evidence.unreadable_evidence import UnreadableEvidence
+from fasttrack.rules.isolation.asks_for_tests import AsksForTests
+from fasttrack.rules.isolation.blanket_except import BlanketExcept
+from fasttrack.rules.isolation.builtin_names import BuiltinNames
+from fasttrack.rules.isolation.environment import Environment
+from fasttrack.rules.isolation.fallback_removed import FallbackRemoved
+from fasttrack.rules.isolation.file_written import FileWritten
+from fasttrack.rules.isolation.foreign_object import ForeignObject
+from fasttrack.rules.isolation.foreign_operators import ForeignOperators
+from fasttrack.rules.isolation.foreign_registry import ForeignRegistry
+from fasttrack.rules.isolation.global_settings import GlobalSettings
+from fasttrack.rules.isolation.import_probe import ImportProbe
+from fasttrack.rules.isolation.import_work import ImportWork
+from fasttrack.rules.isolation.imported_model import ImportedModel
+from fasttrack.rules.isolation.init_exports import InitExports
+from fasttrack.rules.isolation.module_table import ModuleTable
+from fasttrack.rules.isolation.native_reach import NativeReach
+from fasttrack.rules.isolation.network import Network
+from fasttrack.rules.isolation.only_path import OnlyPath
+from fasttrack.rules.isolation.other_model import OtherModel
+from fasttrack.rules.isolation.other_process import OtherProcess
+from fasttrack.rules.isolation.process_hooks import ProcessHooks
+from fasttrack.rules.isolation.run_as_code import RunAsCode
+from fasttrack.rules.isolation.startup_files import StartupFiles
+from fasttrack.rules.isolation.switch_default import SwitchDefault
+from fasttrack.rules.isolation.unread_source import UnreadSource
 from fasttrack.rules.manifest.claim_code import ClaimCode
 from fasttrack.rules.manifest.claims import Claims
 from fasttrack.rules.manifest.config_folder import ConfigFolder
@@ -92,10 +117,28 @@ from fasttrack.rules.manifest.waivers import Waivers
 from fasttrack.rules.manifest.weaker_than_policy import WeakerThanPolicy
 from fasttrack.rules.manifest.widening import Widening
 from fasttrack.rules.manifest.wider_scope import WiderScope
+from fasttrack.rules.validation.assertions_removed import AssertionsRemoved
+from fasttrack.rules.validation.base_tests import BaseTests
+from fasttrack.rules.validation.contract_changed import ContractChanged
+from fasttrack.rules.validation.fewer_iterations import FewerIterations
+from fasttrack.rules.validation.fewer_parameters import FewerParameters
+from fasttrack.rules.validation.golden_files import GoldenFiles
+from fasttrack.rules.validation.idle_assertions import IdleAssertions
+from fasttrack.rules.validation.looser_tolerance import LooserTolerance
+from fasttrack.rules.validation.lower_bar import LowerBar
+from fasttrack.rules.validation.mocked_unit import MockedUnit
+from fasttrack.rules.validation.oracle_edited import OracleEdited
+from fasttrack.rules.validation.seeds_pinned import SeedsPinned
+from fasttrack.rules.validation.test_collection import TestCollection
+from fasttrack.rules.validation.tests_lost import TestsLost
+from fasttrack.rules.validation.tests_skipped import TestsSkipped
+from fasttrack.rules.validation.untold_tests import UntoldTests
 
 FAMILIES = {
     "FT1": "confinement",
+    "FT2": "isolation",
     "FT3": "manifest",
+    "FT4": "validation",
     "FT5": "evidence",
 }
 """First digit of the ids to the family's folder and page."""
@@ -129,6 +172,31 @@ RULES: tuple[Rule, ...] = (
     RebaseNeeded(),
     SourceEncoding(),
     UnportablePath(),
+    ForeignObject(),
+    ModuleTable(),
+    Environment(),
+    BuiltinNames(),
+    ForeignOperators(),
+    ForeignRegistry(),
+    RunAsCode(),
+    NativeReach(),
+    OtherProcess(),
+    Network(),
+    FileWritten(),
+    ProcessHooks(),
+    GlobalSettings(),
+    ImportWork(),
+    InitExports(),
+    ImportedModel(),
+    OtherModel(),
+    StartupFiles(),
+    UnreadSource(),
+    SwitchDefault(),
+    FallbackRemoved(),
+    BlanketExcept(),
+    OnlyPath(),
+    AsksForTests(),
+    ImportProbe(),
     ManifestSchema(),
     WeakerThanPolicy(),
     Widening(),
@@ -153,6 +221,22 @@ RULES: tuple[Rule, ...] = (
     RemovalReach(),
     EvalTasks(),
     ConfigFolder(),
+    TestsLost(),
+    TestsSkipped(),
+    FewerParameters(),
+    AssertionsRemoved(),
+    IdleAssertions(),
+    LooserTolerance(),
+    SeedsPinned(),
+    FewerIterations(),
+    LowerBar(),
+    OracleEdited(),
+    GoldenFiles(),
+    MockedUnit(),
+    UntoldTests(),
+    ContractChanged(),
+    BaseTests(),
+    TestCollection(),
     AlteredEvidence(),
     RemovedEvidence(),
     UnreadableEvidence(),

@@ -28,7 +28,8 @@ def run_rules(rules: Sequence[Rule], case: Case) -> tuple[Finding, ...]:
         case: what they judge.
 
     Returns:
-        Findings sorted by path, line and rule. A waived finding stays, as a note that says so.
+        Findings sorted by path, line and rule. A waived finding stays, as a note that says so. A
+        fact that several rules miss at one path is told once, for the first of them.
     """
     found = [
         _leveled(rule, finding, case.policy)
@@ -40,7 +41,7 @@ def run_rules(rules: Sequence[Rule], case: Case) -> tuple[Finding, ...]:
     waivers = _active_waivers(case)
     return tuple(
         _waived(finding, waivers) if by_id[finding.rule].waivable else finding
-        for finding in _numbered(sorted(found, key=lambda f: f.sort_key))
+        for finding in _numbered(sorted(_told_once(found), key=lambda f: f.sort_key))
     )
 
 
@@ -64,6 +65,17 @@ def _counted(rule: Rule, findings: Iterator[Finding]) -> Iterator[Finding]:
         saw = f"{more:,} more findings of this rule"
         found = rule.finding(saw=saw, want="none", content=prints.hexdigest())
         yield replace(found, level=gravest, unknown=unknown)
+
+
+def _told_once(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Leaves out what a rule could not tell for the reason that another one has given already."""
+    told: set[tuple[str, str]] = set()
+    for finding in findings:
+        if not finding.unknown:
+            yield finding
+        elif (finding.path, finding.saw) not in told:
+            told.add((finding.path, finding.saw))
+            yield finding
 
 
 def _leveled(rule: Rule, finding: Finding, policy: Policy) -> Finding:

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from fasttrack.errors import InputError
-from fasttrack.evidence.child import KEPT_VARIABLES, LOG_TAIL, Outcome, _children
+from fasttrack.evidence.child import KEPT_VARIABLES, LOG_TAIL, Outcome
 from fasttrack.evidence.child_report import MAX_REPORT_BYTES
+from fasttrack.evidence.descendants import children
 from tests.evidence.scratch import HEAD, TEST, measured, project, run_child
 
 GET_FD = """
@@ -203,7 +204,7 @@ def test_a_thread_that_ends_meanwhile_hides_no_child(monkeypatch: pytest.MonkeyP
             return [path / "0" / "children", *real(path, pattern)]
 
         monkeypatch.setattr(Path, "glob", with_an_ended_thread)
-        assert child.pid in _children()
+        assert child.pid in children()
     finally:
         child.kill()
         child.wait()

@@ -15,6 +15,7 @@ A case says what lies at the target branch, what the change does, and every find
       keys: {lab: {...}}     # trusted by the policy; a runner `lab` where there is evidence
       new_keys: {mine: {}}   # trusted from this change on
       evidence: [...]        # signed statements; see `tests.rules.evidence`
+      executed: {...}        # what running its code has shown; see `fasttrack.ran`
       as_of: 2026-11-29
       labelled: false
     expect: {verdict: refused, findings: [{rule, level, path, saw, line}]}
@@ -40,6 +41,7 @@ from fasttrack.config import moved_folder, read_base_manifests, read_config, rea
 from fasttrack.finding import Finding
 from fasttrack.policy.model import Policy
 from fasttrack.policy_fixtures import ContentSpec, contents
+from fasttrack.ran import Executed
 from fasttrack.rules import RULES
 from fasttrack.rules.base import Rule
 from fasttrack.testing import Content, Repo
@@ -50,8 +52,9 @@ FOLDER = Path(__file__).parent.parent / "cases" / "rules"
 AS_OF = date(2026, 11, 29)
 POLICY, MANIFEST = "manifests/policy.yaml", "manifests/k3.yaml"
 GIVEN = {"policy", "manifest", "head_manifest", "base", "change", "tip", "as_of", "labelled"}
-GIVEN |= {"tier", "keys", "new_keys", "evidence"}
+GIVEN |= {"tier", "keys", "new_keys", "evidence", "executed"}
 _CONTENT: TypeAdapter[ContentSpec] = TypeAdapter(ContentSpec)
+_EXECUTED = TypeAdapter(Executed)
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,8 @@ def opened(case: RuleCase, repo: Path) -> Iterator[Case]:
         config = read_config(change, folder=None, policy_file=None)
         base = read_base_manifests(change, config)
         head = read_head_manifests(change, config)
-        yield Case(change, config, base, head, case.as_of, case.labelled, moved_folder(change))
+        facts = Case(change, config, base, head, case.as_of, case.labelled, moved_folder(change))
+        yield replace(facts, executed=_EXECUTED.validate_python(case.given.get("executed", {})))
 
 
 def under(facts: Case, edit: Callable[[Policy], Policy]) -> Case:

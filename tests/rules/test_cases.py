@@ -10,19 +10,21 @@ import pytest
 from fasttrack.report.rule_pages import false_alarms
 from fasttrack.rules import FAMILIES, RULES
 from fasttrack.rules.base import Rule
-from fasttrack.verdict import Request, evaluate
+from fasttrack.verdict import Request, evaluate, judge
 
-from .cases import FOLDER, all_files, build, case_files, differences, load
+from .cases import FOLDER, all_files, build, case_files, differences, load, opened
 
 
 @pytest.mark.parametrize("file", all_files(), ids=lambda f: f"{f.parent.name}/{f.stem}")
 def test_a_case_gets_exactly_the_verdict_and_findings_it_names(file: Path, tmp_path: Path) -> None:
     case = load(file)
-    request = Request(
-        build(case, tmp_path / "repo"), target="main", head="topic", labelled=case.labelled
-    )
-
-    verdict = evaluate(request, case.as_of)
+    repo = build(case, tmp_path / "repo")
+    if "executed" in case.given:
+        with opened(case, repo) as facts:
+            verdict = judge(facts)
+    else:
+        request = Request(repo, target="main", head="topic", labelled=case.labelled)
+        verdict = evaluate(request, case.as_of)
 
     assert differences(case, verdict.findings) == []
     assert verdict.outcome == case.verdict

@@ -14,7 +14,7 @@ _PLUGINS = re.compile(r"\bpytest_plugins\b")
 
 
 class TestSettings(ListedPaths):
-    """Settings of test runners, of the build, and files that Python runs unasked."""
+    """Settings of test runners and of the build."""
 
     __test__ = False
 
@@ -24,9 +24,8 @@ class TestSettings(ListedPaths):
     level = Level.ROUTE
     refuses = (
         "A change, in any folder, to `conftest.py`, the settings of pytest, tox, nox, coverage, "
-        "linters and type checkers, the project's build files, or files that Python loads "
-        "unasked (`sitecustomize.py`, `*.pth`, entry points); and an added line of any Python file "
-        "that names `pytest_plugins`."
+        "linters and type checkers, or the project's build files; and an added line of any Python "
+        "file that names `pytest_plugins`. Files that Python loads unasked are FT218's."
     )
     why = (
         "One line there deselects a test, turns a failure into a warning or patches the code "
@@ -61,12 +60,8 @@ class TestSettings(ListedPaths):
                 "pylintrc",
                 "pyrightconfig.json",
                 ".importlinter",
-                "sitecustomize.py",
-                "usercustomize.py",
-                "entry_points.txt",
             }
         ),
-        name_patterns=("*.pth",),
     )
     noun = "a file that decides how tests run"
 
