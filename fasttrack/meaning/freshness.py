@@ -84,7 +84,7 @@ class Changes:
                 if not (bound[1] or bound[2] in self._makers()) or self._is_default(place):
                     return False
                 made = True
-            elif self._may_bind(place, place + len(name)):
+            elif self._may_bind(place, place + len(name), end):
                 return False
         return made
 
@@ -104,16 +104,17 @@ class Changes:
         row = text[place : end if end >= 0 else None].rstrip()
         return row.endswith(",") and not text[start:place].strip(" \t*")
 
-    def _may_bind(self, place: int, after: int) -> bool:
-        """Whether a name may be bound where no `=` follows on it."""
+    def _may_bind(self, place: int, after: int, limit: int) -> bool:
+        """Whether a name may be bound where no `=` follows on it; reads up to the limit alone."""
         text = self._lines.text
         row = text[text.rfind("\n", 0, place) + 1 : place]
         if _BINDER.search(row):
             return True
         if not row.strip(" \t,*()"):
-            end = text.find("\n", place)
-            closing = _CLOSING.search(text, place)
-            if "," in text[place : end if end >= 0 else None] and closing is not None:
-                return closing[1] in {"=", ":", "-"}
+            end = text.find("\n", place, limit)
+            if "," in text[place : end if end >= 0 else limit]:
+                closing = _CLOSING.search(text, place, limit)
+                if closing is not None:
+                    return closing[1] in {"=", ":", "-"}
         target = row[max(row.rfind(":"), row.rfind(";")) + 1 :]
         return bool(_AMONG_NAMES.match(target)) and _MORE_NAMES.match(text, after) is not None

@@ -49,8 +49,11 @@ LONG = {
     "a long line": f"x = [{'1, ' * 60_000}]\n",
     "many changes of one object": "".join(f"ops.LIMIT = {n}\n" for n in range(9_000)),
     "many objects": "".join(f"ops.x{n} = 1\n" for n in range(9_000)),
-    "many calls": "".join(f"setattr(ops, 'LIMIT', {n})\n" for n in range(20_000)),
+    "many calls": "".join(f"setattr(ops, 'LIMIT', {n})\n" for n in range(9_000)),
     "many functions": "".join(f"def f{n}(x):\n    ops.LIMIT = x\n" for n in range(5_000)),
+    "many functions that unpack": "".join(
+        f"def f{n}(x):\n    ops, = x\n    ops.LIMIT = x\n" for n in range(5_000)
+    ),
     "many imports": "".join(f"import torch.x{n} as x{n}\n" for n in range(5_000)),
     "ten thousand names": (
         f"from host.shared.ops import {', '.join(f'n{n}' for n in range(10_000))}\n"
