@@ -101,11 +101,14 @@ class FormerSides:
             commit: one that `has` knows.
 
         Returns:
-            Seconds since the epoch: the committer date of the commit that followed, but no earlier
-            than the commit's own.
+            Seconds since the epoch: the earliest committer date of the commits that followed that
+            is no earlier than the commit's own, as whoever makes a commit chooses its date; the
+            commit's own where there is none.
         """
         number = self._place[commit]
-        return max(self._own[number - 1][0], self._own[number][0]) if number else None
+        own = self._own[number][0]
+        followed = [date for date, _ in self._own[:number] if date >= own]
+        return min(followed, default=own) if number else None
 
     def has_merged(self, commit: str) -> bool:
         """Whether a commit that the branch never was at is below one of its own all the same."""

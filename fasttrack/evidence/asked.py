@@ -3,6 +3,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Set
+from contextlib import suppress
 
 from fasttrack.case import Case
 from fasttrack.config import judged_or_head
@@ -11,6 +12,7 @@ from fasttrack.evidence.coverage import Evidence, answer_of
 from fasttrack.evidence.known import Known
 from fasttrack.evidence.machine_code import audits_of
 from fasttrack.evidence.owed import variant_tables
+from fasttrack.evidence.statement import bytes_of
 from fasttrack.evidence.status import MISSING, Answer, Status
 from fasttrack.evidence.subject import unit_of
 from fasttrack.evidence.terms import Terms
@@ -48,6 +50,18 @@ class Asked:
             return UNKNOWN if statement.cell.kind in self._hidden else MISSING
         answers = [self._answer(one, path, cell) for path, cell in cells]
         return min(answers, key=lambda answer: (not answer.covers, answer.status.rank))
+
+    def is_of_these_bytes(self, one: Judged) -> bool:
+        """Whether a statement speaks of such a cell, and of its unit as it is after the merge.
+
+        So it may even where its surroundings make it `stale`, as the change may have moved them.
+        """
+        for path, cell in self._cells.get(one.statement.cell.id, []):
+            with suppress(FactUnavailable):
+                unit = self._known.graph(path).unit_inputs(unit_of(cell))
+                if bytes_of(one.statement) == (unit.unit, unit.digest, unit.tests_digest):
+                    return True
+        return False
 
     def _answer(self, one: Judged, path: str, cell: Cell) -> Answer:
         unit = one.statement.predicate.inputs.unit

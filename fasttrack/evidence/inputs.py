@@ -37,6 +37,7 @@ class UnitInputs:
         roots: the manifest's roots.
         runs: the test files that run, among `tests`.
         unbound: files and folders (ending in `/`) that may be read although no digest has them.
+        wired: files elsewhere in which the manifest's path is wired up.
         has_tests: whether pytest surely finds a test in one of `runs`.
     """
 
@@ -47,6 +48,7 @@ class UnitInputs:
     roots: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     unbound: tuple[str, ...] = ()
+    wired: tuple[str, ...] = ()
     has_tests: Callable[[str], bool] = field(default=lambda _: False, compare=False)
 
     @cached_property
@@ -76,6 +78,7 @@ class InputGraph:
         """Reads nothing yet; see `PathGraph` for the arguments."""
         self.paths = PathGraph(change, tree, manifest, config)
         self._change = change
+        self._wired = tuple(one.path for one in manifest.code.wiring)
         self._found_inputs: dict[str, UnitInputs] = {}
         self._sha256: dict[str, str] = {}
 
@@ -104,6 +107,7 @@ class InputGraph:
                 self.paths.root_words,
                 found.runs,
                 self.paths.unbound,
+                self._wired,
                 self.paths.has_tests,
             )
         return self._found_inputs[unit]

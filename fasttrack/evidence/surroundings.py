@@ -8,7 +8,10 @@ So the commit must be one of the branch's own. What was otherwise than there, in
 must be what the change does to just those files; or, once it has landed, what one later commit of
 the branch did to them. A few files of a newer branch on top of an older one never stood together:
 tests that rely on a check that was not made yet, or an import that is strict beside one that is
-lax. What landed in between counts only whole.
+lax. What landed in between counts only whole, but for what was measured as it then landed.
+
+And the run must have had the lines by which the change wires the path up elsewhere: they are
+measured with the rest. No other file elsewhere is a change's to edit on the fast track.
 
 Nor may the run have started from what the branch had long before, with checks that were lax around
 the code then. By when it went on from the commit, not by when that was made: a branch that stands
@@ -19,7 +22,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Protocol
 
-from fasttrack.case import Case
+from fasttrack.case import Case, lies_in
 from fasttrack.change.change import Change
 from fasttrack.change.tree import ABSENT, Side, Tree
 from fasttrack.config import judged_or_head
@@ -149,6 +152,8 @@ class Surroundings:
         run = _Run(self._change, self._tree, self._digests, start)
         if moved := tuple(p for p in sorted(others) if run.digest_at_start(p) != others[p]):
             return moved
+        if lacking := run.lacks(apart, unit):
+            return lacking
         own = run.own(apart, unit)
         rest = {p: sha for p, sha in own.items() if not run.is_brought(p, sha, p in unit.bound)}
         if not rest or run.has_landed(own, rest, unit):
@@ -182,6 +187,18 @@ class _Run:
         others = {p: sha256 for p, sha256 in apart.items() if sha256 != self.digest_at_start(p)}
         return others | own
 
+    def lacks(self, apart: Then, unit: UnitInputs) -> tuple[str, ...]:
+        """Where the change wires the path up and the run did not have it so."""
+        entries = [self._change.entry(path) for path in {*unit.wired} - unit.bound]
+        return tuple(
+            entry.path
+            for entry in entries
+            if entry and self._digests.of(entry.new) != self._had(entry.path, apart)
+        )
+
+    def _had(self, path: str, apart: Then) -> str | None:
+        return apart[path] if path in apart else self.digest_at_start(path)
+
     def is_brought(self, path: str, sha256: str | None, bound: bool) -> bool:
         """Whether the change makes it so of what was there; merging may add what others did.
 
@@ -201,20 +218,36 @@ class _Run:
         """Whether the branch did the rest since: all that it did, or a single change of it.
 
         A change is one commit, and the run had all that counts of it. What other commits did
-        before, the run may lack only where nothing else is otherwise than at its start.
+        before, the run may lack only where nothing else is otherwise than at its start, and what
+        was measured stands as it landed.
         """
         tried = 0
         for step in self._change.steps(rest, self._start):
             if any(self._digests.of(step.after[path]) != sha256 for path, sha256 in rest.items()):
                 continue
             alone = all(side == self._at_start(path) for path, side in step.before.items())
-            since = step.parent if alone and own == rest else self._start
+            landed = alone and own == rest and self._stands_since(step.commit, unit)
+            since = step.parent if landed else self._start
             if self._had_all(since, step.commit, own, unit):
                 return True
             tried += 1
             if tried == TRIES:
                 return False
         return False
+
+    def _stands_since(self, commit: str, unit: UnitInputs) -> bool:
+        """Whether a unit is as it was at a commit.
+
+        It can have lost a file that it then had only by a change that takes one away.
+        """
+        tip = self._change.base_tip
+        since = self._change.between(commit, tip) if commit != tip else {}
+        counted = Counted(unit.roots, unit.unbound)
+        return not any(path in unit.bound for path in since) and not any(
+            entry.path in unit.bound
+            or (entry.deleted and (counted.counts(entry) or lies_in(unit.roots, entry.path)))
+            for entry in self._change.entries
+        )
 
     def _had_all(self, since: str, commit: str, own: Then, unit: UnitInputs) -> bool:
         """Whether the run had all that counts of what the branch did between two commits."""

@@ -3,7 +3,8 @@
 
 A unit is touched when its files or its tests, as `fasttrack.evidence.unit_paths` finds them and
 statements bind to them, are not the same after the merge as at the target's tip, or when the
-manifest has other test files run for it, or other roots. Its boundary, what
+manifest has other test files run for it, or other roots. All units are when lines change by which
+the path is wired up elsewhere: nothing is reached but through these. A unit's boundary, what its
 files or tests import from elsewhere, counts where the policy says that a change there makes
 evidence stale.
 """
@@ -39,6 +40,9 @@ def touched_units(
         _reshapes(entries, manifest, base) or _means_another(entries, judged_or_head(case.change))
     ):
         before = PathGraph(case.change, case.change.base, base, case.config)
+    wired = {one.path for each in (manifest, base) if each for one in each.code.wiring}
+    if path := _first(reasons, wired):
+        return dict.fromkeys(graph.units, f"the path is wired up in {path}, which {reasons[path]}")
     boundary = case.policy.trust.boundary == "stale"
     touched = {}
     for unit in graph.units if reasons or before else ():

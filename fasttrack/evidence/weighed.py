@@ -81,15 +81,17 @@ def weighed(case: Case) -> tuple[Told, ...]:
     kept = {one.signed for one in known.kept}
     new = [one for one in known.brought.statements if one.signed not in kept]
     owed = {one.cell.id for one in case.once(judge_coverage).owed}
-    kinds = {one.statement.cell.kind for one in new} | {kind for kind, _ in owed}
+    there = [stored for stored in known.kept if stored.statement.cell.id in owed]
+    others = [stored for stored in known.kept if stored.statement.cell.id not in owed]
+    kinds = {one.statement.cell.kind for one in (*new, *known.kept)} | {kind for kind, _ in owed}
     asked = Asked(case, known, sorted(kinds))
-    brought = _answered(known, asked, new)
-    of = {bytes_of(stored.statement) for stored, _, answer in brought if answer.covers}
-    relied = [s for s in known.kept if s.statement.cell.id in owed or bytes_of(s.statement) in of]
-    there = _answered(known, asked, relied)
-    bearing = known.judged([*new, *relied])
-    among = Among([one for _, one in bearing if one.pools], case)
-    several = mixed(one.statement for _, one, answer in (*brought, *there) if answer.covers)
+    brought, relied = _answered(known, asked, new), _answered(known, asked, there)
+    # Other cells of the same bytes may have landed when nobody asked for these yet.
+    of = {bytes_of(stored.statement) for stored, _, answer in (*brought, *relied) if answer.covers}
+    same = _answered(known, asked, [s for s in others if bytes_of(s.statement) in of])
+    every = [*brought, *relied, *same]
+    several = mixed(one.statement for _, one, answer in every if answer.covers)
+    among = Among([one for _, one in known.judged([*new, *there]) if one.pools], case)
     minted = _minted(case)
     found = []
     for stored, one, answer in brought:
@@ -98,11 +100,10 @@ def weighed(case: Case) -> tuple[Told, ...]:
             faults |= _content(one, case)
             faults |= _weight(one, answer, among, faults)
         found.append(_told(case, stored, faults | _mixed(one, answer, several)))
-    for stored, one, answer in there:
-        if stored.statement.cell.id not in owed or not current(answer):
-            continue
-        faults = among.same(one.statement) | _mixed(one, answer, several)
-        found.append(_told(case, stored, faults))
+    for stored, one, answer in relied:
+        if current(answer):
+            faults = among.same(one.statement) | _mixed(one, answer, several)
+            found.append(_told(case, stored, faults))
     return tuple(found)
 
 
@@ -140,8 +141,10 @@ def still_counted(case: Case) -> Mapping[str, str]:
     asked = Asked(case, known, (one.statement.cell.kind for one in gone.values()))
     found: dict[str, str] = {}
     for stored, one in known.judged(gone.values()):
-        answer = asked.answer(one) if stored.signed in gone and one.pools else MISSING
-        if current(answer) and answer.status is not Status.TOO_OLD:
+        if stored.signed not in gone or not one.pools or not asked.is_of_these_bytes(one):
+            continue
+        answer = asked.answer(one)
+        if answer.status is not Status.TOO_OLD:
             path, _ = _place(case, gone[stored.signed])
             cell = one.statement.cell
             found.setdefault(path, f"{cell.kind.value} {cell.key}: {answer.status.value}")
