@@ -94,7 +94,10 @@ def test_a_branch_leaves_a_commit_when_it_gets_the_next_and_not_before_it_has_it
     with read_change(repo.path, target="main", head="topic") as change:
         left = [change.left_at(commit) for commit in commits]
         assert [change.has_merged(one) for one in (topic, "f" * 40)] == [over, False]
-    assert left == [*(max(pair) for pair in pairwise(dates)), None]
+    for number, own in enumerate(dates[:-1]):
+        later = [date for date in dates[number + 1 :] if date >= own]
+        assert left[number] == (min(later) if later else own)
+    assert left[-1] is None
 
 
 @pytest.mark.parametrize(("limit", "known"), [(1, 2), (2, 3), (3, 4), (9, 4)])
