@@ -23,6 +23,7 @@ _ANNOTATED = re.compile(r"[ \t]*[A-Za-z_][\w.]*[ \t]*:(?!=)")
 _PARAMETER = re.compile(r"[(,]\s*\**([A-Za-z_]\w*)")
 _NEXT_PARAMETER = re.compile(r",\s*\**\w+\s*:|->")
 _FIRST = re.compile(r"[ \t]*(@|\w+)")
+_UNCALLED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?=[ \t]*[,)\n\]}])")
 _COMPOUND = frozenset(
     "if elif else for while with try except finally case match async def class return".split()  # noqa: SIM905
 )
@@ -117,6 +118,11 @@ class Statement:
             held.update(names[:1])
             if "," not in left and (len(names) > 1 or "[" in left):
                 bound.difference_update(names[:1])
+
+    @cached_property
+    def uncalled(self) -> tuple[str, ...]:
+        """Names that it hands over or ends with, and does not call."""
+        return tuple(dict.fromkeys(_UNCALLED.findall(self.text)))
 
     @property
     def fills(self) -> bool:

@@ -14,7 +14,7 @@ from fasttrack.meaning.lines import Lines
 
 _ASSIGNED = r"[ \t]*(?:(?:[-+*/%@&|^]|//|\*\*|<<|>>)?=(?!=)|,[^\n=()]*=(?!=)|:[^\n=]*=(?!=))"
 _TARGETS = (
-    re.compile(rf"\.(?<!self\.)(?<!cls\.)\w+{_ASSIGNED}"),
+    re.compile(rf"\.(?=\w++[ \t]*[-=,:+*/%@&|^<>])(?<!self\.)(?<!cls\.)\w+{_ASSIGNED}"),
     re.compile(rf"\]{_ASSIGNED}"),
     re.compile(r"\)[ \t]*(?:[-+*/%@&|^]|//|\*\*|<<|>>)?=(?!=)"),
 )

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from fasttrack.case import Case
 from fasttrack.change.tree import Entry, Side, Tree
@@ -26,10 +27,13 @@ from fasttrack.meaning.project import Project
 from fasttrack.meaning.reader import Reader
 from fasttrack.meaning.scopes import Scope
 from fasttrack.meaning.source import is_python, is_regular, source_of
+from fasttrack.meaning.texts import KEPT_CHARACTERS, Texts
 
 EFFECTS_LIMIT = 400
 """Effects of one file that are told apart; nobody reads more."""
 _KEY_LIMIT = 400
+_GARBAGE_LIMIT = 1_000_000
+"""Characters that are parsed before garbage is collected; a tree takes a hundred times that."""
 _WORD = re.compile(r"\w+")
 
 
@@ -88,7 +92,8 @@ def reading_of(case: Case, path: str, side: Side) -> Reading:
 
 def brought(case: Case) -> Sequence[tuple[Entry, Effect]]:
     """The effects that the change brings, with the entries that they are in."""
-    return case.once(_brought)
+    with _uncollected():
+        return case.once(_brought)
 
 
 def _brought(case: Case) -> Sequence[tuple[Entry, Effect]]:
@@ -142,6 +147,10 @@ class _Readings:
         self._case = case
         self._projects: dict[tuple[str, bool], Project] = {}
         self._known: dict[tuple[str, str, bool], Reading] = {}
+        self._texts = Texts()
+        self._sources: dict[str, str] = {}
+        self._kept = 0
+        self._parsed = 0
 
     def of(self, manifest: Manifest, path: str, side: Side, *, base: bool) -> Reading:
         """What was found in a file, as the tree of the target or that after the merge has it."""
@@ -156,10 +165,14 @@ class _Readings:
 
     def _read(self, manifest: Manifest, path: str, side: Side, *, base: bool) -> Reading:
         project = self._project(manifest, base=base)
-        source = source_of(self._case, side)
+        source = self._text_of(side)
         left = project.sketch(path, source)
         if left is None:
             return _NOTHING
+        self._parsed += len(left.source)
+        if self._parsed > _GARBAGE_LIMIT:
+            self._parsed = 0
+            gc.collect()  # scopes and what is in them refer to each other
         tree = tree_of(source, left)
         scope = Scope(path, project.modules.name_of(path))
         reader = Reader(project, scope, recording=True)
@@ -178,13 +191,38 @@ class _Readings:
         if key not in self._projects:
             case = self._case
             tree = case.change.base if base else judged_or_head(case.change)
-            self._projects[key] = _project(case, manifest, tree)
+            self._projects[key] = Project(
+                modules_of(case, manifest, tree),
+                partial(self._source, tree),
+                lambda project, scope: Reader(project, scope, recording=False),
+                namespaces_of(manifest),
+                self._texts,
+            )
         return self._projects[key]
+
+    def _source(self, tree: Tree, path: str) -> str:
+        side = tree.get(path)
+        if side is None:
+            raise FactUnavailable(f"no file {path}")
+        return self._text_of(side)
+
+    def _text_of(self, side: Side) -> str:
+        """The text of a file; the same for the same blob, until too many are kept."""
+        if side.oid not in self._sources:
+            if self._kept > KEPT_CHARACTERS:
+                self._sources.clear()
+                self._kept = 0
+            self._sources[side.oid] = source_of(self._case, side)
+            self._kept += len(self._sources[side.oid])
+        return self._sources[side.oid]
 
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Keeps the garbage collector from walking trees while they are made: half of the time."""
+    """Keeps the garbage collector from walking trees while they are made: half of the time.
+
+    `_Readings` has garbage collected meanwhile by how much it has parsed.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -192,21 +230,6 @@ def _uncollected() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def _project(case: Case, manifest: Manifest, tree: Tree) -> Project:
-    def side(path: str) -> Side:
-        found = tree.get(path)
-        if found is None:
-            raise FactUnavailable(f"no file {path}")
-        return found
-
-    return Project(
-        modules_of(case, manifest, tree),
-        lambda path: source_of(case, side(path)),
-        lambda project, scope: Reader(project, scope, recording=False),
-        namespaces_of(manifest),
-    )
 
 
 def namespaces_of(manifest: Manifest) -> frozenset[str]:

@@ -61,7 +61,7 @@ def _wraps_another(reader: "Reader", arguments: "Arguments") -> bool:
     """`torch.fx.wrap` of a function, or by the name of one of this module."""
     first = arguments.at(0, "fn_or_name")
     module = reader.frame.scope.module
-    named = [module.names.get(name) for name in texts(first)]
+    named = [module.known(name) for name in texts(first)]
     return _is_foreign(first) or any(not v or _is_foreign(v) for v in named)
 
 

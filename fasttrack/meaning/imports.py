@@ -5,16 +5,16 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-_FROM = re.compile(r"\n[ \t]*from[ \t]+(\.*)[ \t]*([\w.]*)[ \t]+import[ \t]*(\([^()]*\)|[^\n;]*)")
-_IMPORT = re.compile(r"\n[ \t]*import[ \t]+([^\n;]+)")
+_FROM = re.compile(r"\n[ \t]*+from[ \t]++(\.*)[ \t]*([\w.]*)[ \t]+import[ \t]*(\([^()]*\)|[^\n;]*)")
+_IMPORT = re.compile(r"\n[ \t]*+import[ \t]+([^\n;]+)")
 _NAMED = re.compile(r"([\w.]+|\*)(?:\s+as\s+(\w+))?\s*\Z")
 _ALIAS = re.compile(
-    r"\n(\w+)[ \t]*(?::[^=\n]*)?=[ \t]*([A-Za-z_][\w.]*)[ \t]*(?:#[^\n]*)?(?=\n|\Z)"
+    r"\n(\w++)[ \t]*(?::[^=\n]*)?=[ \t]*([A-Za-z_][\w.]*)[ \t]*(?:#[^\n]*)?(?=\n|\Z)"
 )
 _DEFINED = re.compile(r"\n(?:async[ \t]+def|def|class)[ \t]+(\w+)")
-_ASSIGNED = re.compile(r"\n(\w+)[ \t]*(?::[^=\n]*)?=(?!=)")
+_ASSIGNED = re.compile(r"\n(\w++)[ \t]*(?::[^=\n]*)?=(?!=)")
 _CONTAINER = re.compile(
-    r"\n(\w+)[ \t]*(?::[^=\n]*)?=[ \t]*(?:[\[{]|(?:\w+\.)*"
+    r"\n(\w++)[ \t]*(?::[^=\n]*)?=[ \t]*(?:[\[{]|(?:\w+\.)*"
     r"(?:dict|list|set|defaultdict|OrderedDict|deque|Counter|WeakValueDictionary)[(\[])"
 )
 _COMMENT = re.compile(r"#[^\n]*")

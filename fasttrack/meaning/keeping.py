@@ -4,9 +4,8 @@
 import re
 from collections.abc import Callable, Sequence
 
-from fasttrack.meaning.lines import Block, Lines
+from fasttrack.meaning.lines import Block, Lines, places
 from fasttrack.meaning.pieces import Piece, Sketch
-from fasttrack.meaning.words import words_of
 
 _WORD = re.compile(r"\w+")
 _GLOBAL = re.compile(r"\bglobal[ \t]+([^\n]*)")
@@ -81,7 +80,8 @@ class Keeping:
         self._is_lending = lending is not None
         self._named: set[str] = set()
         self._acting: set[str] = set()
-        self._words: dict[Block, frozenset[str]] = {}
+        self._naming: set[Block] = set()
+        self._naming_lines: set[int] = set()
         self._hit_blocks = {b for hit in hits if (b := lines.block_of(hit))}
         self._has_globals = "global " in lines.text
         self.full: set[Piece] = set()
@@ -95,16 +95,14 @@ class Keeping:
         kept: set[Piece] = set()
         bodies: set[Block] = set()
         grown = True
-        held = {piece: self._words_outside(piece) for piece in pieces}
         for _ in range(_ROUNDS):
             if not grown:
                 return kept, bodies
-            self._acting.update(
-                b.owner or b.name for p in pieces for b in p.blocks if self._acts(b)
-            )
-            fresh = [
-                piece for piece in pieces if piece not in kept and self._stays(piece, held[piece])
-            ]
+            while names := {b.owner or b.name for b in self._lines.blocks if self._acts(b)}:
+                if names <= self._acting:
+                    break
+                self._act(names - self._acting)
+            fresh = [piece for piece in pieces if piece not in kept and self._stays(piece)]
             kept.update(fresh)
             for piece in fresh:
                 if piece.body:
@@ -120,18 +118,26 @@ class Keeping:
             grown = bool(fresh or more or filled)
         return None
 
-    def _stays(self, piece: Piece, words: frozenset[str]) -> bool:
+    def _act(self, names: set[str]) -> None:
+        """Adds names of functions that act, and notes what speaks of them."""
+        self._acting |= names
+        for name in names:
+            for place in places(self._lines.text, name):
+                line = self._lines.line_of(place)
+                block = self._lines.block_of(line)
+                if block is None:
+                    self._naming_lines.add(line)
+                else:
+                    self._naming.add(block)
+
+    def _stays(self, piece: Piece) -> bool:
         if piece.names is None or (piece.imports and self._is_lending):
             return True
         if not (piece.names.isdisjoint(self._named) and piece.names.isdisjoint(self._lending)):
             return True
-        if not (piece.imports or words.isdisjoint(self._acting)):
+        if not piece.imports and any(piece.start <= x < piece.end for x in self._naming_lines):
             return True
         return any(piece.start <= hit < piece.end for hit in self.hits)
-
-    def _words_outside(self, piece: Piece) -> frozenset[str]:
-        head = self._lines.rows[piece.start : piece.body] if piece.body else ()
-        return frozenset(_WORD.findall("\n".join((*head, *piece.outside(self._lines)))))
 
     def _acts(self, block: Block) -> bool:
         """Whether a function has a line that needs a look, or calls one that has."""
@@ -139,7 +145,7 @@ class Keeping:
             return True
         if not self._acting or (block.owner or block.name) in self._acting:
             return False
-        return not self._acting.isdisjoint(self._words_of(block))
+        return block in self._naming
 
     def _sets_named(self, block: Block) -> bool:
         """Whether a function sets names of the module that are used."""
@@ -147,11 +153,6 @@ class Keeping:
             return False
         found = _GLOBAL.findall(self._lines.text_of(block))
         return any(not self._named.isdisjoint(_WORD.findall(names)) for names in found)
-
-    def _words_of(self, block: Block) -> frozenset[str]:
-        if block not in self._words:
-            self._words[block] = words_of(self._lines.text_of(block))
-        return self._words[block]
 
     def _is_full(self, piece: Piece, bodies: set[Block]) -> bool:
         """Whether more than the head of a class is needed."""

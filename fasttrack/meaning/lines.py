@@ -10,16 +10,16 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate
 from operator import add
 
 _TOKEN = re.compile(
     r"#[^\n]*"
-    r'|"""(?:[^"\\]|\\.|"(?!""))*"""'
-    r"|'''(?:[^'\\]|\\.|'(?!''))*'''"
-    r'|"(?:[^"\\\n]|\\.)*"'
-    r"|'(?:[^'\\\n]|\\.)*'",
+    r'|"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+"""'
+    r"|'''[^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*+'''"
+    r'|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
+    r"|'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'",
     re.DOTALL,
 )
 _CONTINUED = re.compile(r"(?:[^\n]*\\\n)+[^\n]*")
@@ -127,13 +127,20 @@ class Lines:
     @cached_property
     def _statements(self) -> list[int]:
         """The lines that begin a statement: no bracket is open there."""
-        brackets = self.text.encode("utf-8", "replace").translate(None, _NO_BRACKET)
-        begun, depth = [0], 0
-        for number, row in enumerate(brackets.split(b"\n"), 1):
-            if row:
-                depth = max(0, depth + _deeper(row))
+        brackets = self.text.encode("utf-8", "replace").translate(_ALIKE, _NO_BRACKET)
+        for _ in range(_PAIRS):  # most brackets close on their line
+            brackets = brackets.replace(b"()", b"")
+        begun, depth, first, place = [0], 0, 0, 0
+        for row in _LEFT_OVER.finditer(brackets):
+            line = first + brackets.count(b"\n", place, row.start())
             if not depth:
-                begun.append(number)
+                begun += range(first + 1, line + 1)
+            depth = max(0, depth + 2 * row[0].count(b"(") - len(row[0]))
+            if not depth:
+                begun.append(line + 1)
+            first, place = line + 1, row.end() + 1
+        if not depth:
+            begun += range(first + 1, len(self.rows) + 1)
         return begun
 
     def position_of(self, line: int) -> int:
@@ -217,15 +224,8 @@ class Lines:
 
     def _definitions(self) -> Iterator[tuple[int, str, str, int]]:
         """Line, keyword, name and indentation of every `def` and `class` that begins a line."""
-        found: list[int] = []
-        for word in ("def ", "class ", "def\t", "class\t"):
-            place = self.text.find(word)
-            while place >= 0:
-                found.append(place)
-                place = self.text.find(word, place + 4)
-        for line in dict.fromkeys(map(self.line_of, sorted(found))):
-            if defined := _DEFINED.match(self.rows[line]):
-                yield line, defined[2], defined[3], len(defined[1])
+        for found in _DEFINED.finditer(f"\n{self.text}"):
+            yield self.line_of(found.start()), found[2], found[3], len(found[1])
 
     def _end_of(self, line: int, indent: int) -> int:
         """The number of the line after what is defined on a line."""
@@ -236,22 +236,18 @@ class Lines:
 
 
 _NO_BRACKET = bytes(set(range(256)) - set(b"()[]{}\n"))
-
-
-@lru_cache(maxsize=1024)
-def _deeper(brackets: bytes) -> int:
-    """How many more of some brackets open than close."""
-    return 2 * sum(map(brackets.count, b"([{")) - len(brackets)
-
-
-_DEFINED = re.compile(r"([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)")
+_ALIKE = bytes.maketrans(b"[]{}", b"()()")
+_PAIRS = 3
+"""Rounds in which brackets with nothing left in them are dropped."""
+_LEFT_OVER = re.compile(rb"[()]+")
+_DEFINED = re.compile(r"\n([ \t]*+)(?:async[ \t]++)?(def|class)[ \t]++(\w++)")
 _ENDS: dict[int, re.Pattern[str]] = {}
 
 
 def _at_most(indent: int) -> re.Pattern[str]:
     """The first line that is not indented further; a closing bracket ends nothing."""
     if indent not in _ENDS:
-        _ENDS[indent] = re.compile(rf"\n[ \t]{{0,{indent}}}(?![ \t\n)\]}}]|\Z)")
+        _ENDS[indent] = re.compile(rf"\n[ \t]{{0,{indent}}}+(?![ \t\n)\]}}]|\Z)")
     return _ENDS[indent]
 
 

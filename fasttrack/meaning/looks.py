@@ -19,13 +19,14 @@ from fasttrack.meaning.pieces import Sketch
 from fasttrack.meaning.reachable import NOT_FOLLOWED
 from fasttrack.meaning.reexports import REEXPORTS_LIMIT, Reexports
 from fasttrack.meaning.sketch import Look
+from fasttrack.meaning.texts import KEPT_CHARACTERS, Texts
 
+Meant = tuple[str, str, str, str | None, bool]
+"""Absolute name of a module, member, bound name, file, and whether all of it may be used."""
 DEPTH_LIMIT = 2
 """Modules that are looked at one because of the other: as many as are read so."""
 LOOKS_LIMIT = 60
 """Own modules around the changed files that are looked at; of others nobody knows anything."""
-KEPT_CHARACTERS = 8 * 1024 * 1024
-"""Of texts whose looks are kept from one changed file to the next; a look takes four times that."""
 PASSING = frozenset(
     {
         "partial", "nullcontext", "copy", "deepcopy", "chain", "islice", "SimpleNamespace",
@@ -51,14 +52,20 @@ class Looks:
     """The looks through the modules of one tree, each made once."""
 
     def __init__(
-        self, modules: Modules, reexports: Reexports, text_of: Callable[[str], str]
+        self,
+        modules: Modules,
+        reexports: Reexports,
+        text_of: Callable[[str], str],
+        texts: Texts,
     ) -> None:
         """Takes the names of files, what they hand on, and their texts, as `Project` does."""
         self._modules = modules
+        self._texts = texts
         self._reexports = reexports
         self._text_of = text_of
         self._looks: dict[str, Look | None] = {}
         self._sources: dict[tuple[str, str], tuple[str | None, bool]] = {}
+        self._meant: dict[str, tuple[Iterable[Imported], list[Meant]]] = {}
         self._lending: list[str] = []
         self._depths: dict[str, int] = {}
         self._cut: set[str] = set()
@@ -142,20 +149,16 @@ class Looks:
             partial(self._makers, path),
             partial(self._plain, path),
         )
-        return Look(text, around)
+        return Look(self._texts.of(text), around)
 
     def _makers(self, path: str, imports: Iterable[Imported]) -> frozenset[str]:
         """Names of modules whose functions hand nothing through; see `Around`."""
         return frozenset(
-            name for module, level, member, name in imports
+            name for module, member, name, source, _ in self._meant_by(path, imports)
             if (member or name) not in PASSING
-            and not self._is_standard(self._modules.absolute(path, module, level))
-            and not self._is_own(path, module, level, member)
+            and module.partition(".")[0] not in sys.stdlib_module_names
+            and not self._modules.is_own(source)
         )  # fmt: skip
-
-    @staticmethod
-    def _is_standard(module: str) -> bool:
-        return module.partition(".")[0] in sys.stdlib_module_names
 
     def _plain(self, path: str, imports: Iterable[Imported]) -> frozenset[str]:
         """Names of classes and functions of own modules; see `Around`."""
@@ -164,20 +167,13 @@ class Looks:
             if member and self._modules.is_own(source) and self._reexports.is_plain(source, member)
         )  # fmt: skip
 
-    def _is_own(self, path: str, module: str, level: int, member: str) -> bool:
-        absolute = self._modules.absolute(path, module, level)
-        source, _ = self._source(absolute, member)
-        below = self._modules.path_of(f"{absolute}.{member}") if member else None
-        return self._modules.is_own(below or source)
-
     def _foreign(self, path: str, imports: Iterable[Imported]) -> dict[str, int]:
         """Imported names and attributes that may be foreign; see `Around`."""
         found: dict[str, int] = {}
-        for module, level, member, name in imports:
-            absolute = self._modules.absolute(path, module, level)
+        for absolute, member, name, origin, all_of_it in self._meant_by(path, imports):
             if not absolute:
                 continue
-            source, last, every = self._whence(absolute, member)
+            source, last, every = self._whence(origin, member, all_of_it)
             if source is None or not self._modules.is_own(source):
                 is_form = absolute in _TYPING and member in _FORMS
                 found.setdefault(name, NOT_FOLLOWED if is_form else 0)
@@ -195,13 +191,10 @@ class Looks:
                     found[name] = max(high, found.get(name, 0))
         return found
 
-    def _whence(self, module: str, member: str) -> tuple[str | None, str, bool]:
-        """File and member that an import is of, and whether all of the file may be used."""
-        source, every = self._source(module, member)
-        if source is None or not member or member == "*":
+    def _whence(self, source: str | None, member: str, every: bool) -> tuple[str | None, str, bool]:
+        """File and member that an import is of in the end, and whether all of it may be used."""
+        if source is None or member in {"", "*"} or every:
             return source, member, every
-        if every:
-            return self._modules.path_of(f"{module}.{member}"), member, True
         return self._origin(source, member)
 
     def _origin(self, path: str, member: str) -> tuple[str | None, str, bool]:
@@ -268,11 +261,20 @@ class Looks:
 
     def _sources_of(self, path: str, imports: Iterable[Imported]) -> Iterator[tuple[str, str, str]]:
         """File, member and bound name of imports; no member where all of the file may be used."""
-        for module, level, member, name in imports:
-            absolute = self._modules.absolute(path, module, level)
-            source, every = self._source(absolute, member)
+        for _, member, name, source, every in self._meant_by(path, imports):
             if source is not None:
                 yield source, "" if every else member, name
+
+    def _meant_by(self, path: str, imports: Iterable[Imported]) -> list[Meant]:
+        """What the imports of a file mean, found out once."""
+        known = self._meant.get(path)
+        if known is None or known[0] is not imports:
+            meant = []
+            for module, level, member, name in imports:
+                absolute = self._modules.absolute(path, module, level) if level else module
+                meant.append((absolute, member, name, *self._source(absolute, member)))
+            self._meant[path] = known = (imports, meant)
+        return known[1]
 
     def _source(self, module: str, member: str) -> tuple[str | None, bool]:
         """The file that an import is from, and whether all that it has may be used."""

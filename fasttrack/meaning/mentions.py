@@ -26,21 +26,41 @@ _NAMING = re.compile(r"attr|globals|locals|vars|__dict__")
 _STRINGS = frozenset(["f", "r", "b", "u", "fr", "rf", "br", "rb", "F", "R", "B"])
 """What may stand before a text."""
 _WITHOUT_VALUES = re.compile(
-    r"\n[ \t]*(?:(?:async[ \t]+)?def[ \t]+\w+[ \t]*\([^()=]*"
-    r"(?:(?:\([^()=]*\)|=[ \t]*(?:None|True|False|[\"'][^\"'\n]*[\"']|[\d.]+)(?=[ \t\n]*[,)]))"
-    r"[^()=]*)*\)[^\n=]*:(?=[ \t]*\n)"
+    r"\n[ \t]*+(?:(?:async[ \t]++)?def[ \t]++\w++[ \t]*+\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)"
+    r"[^\n=]*:(?=[ \t]*+\n)"
+    r"|class[ \t]++\w++[ \t]*+(?:\([^()=]*+\))?[ \t]*+:(?=[ \t]*+\n)"
     r"|class[ \t][^\n=]*:(?=[ \t]*\n)"
     r"|from[ \t]+[\w.]+[ \t]+import[ \t]*(?:\([^()]*\)|[^\n;(]*(?=\n))"
     r"|import[ \t][^\n;]*(?=\n)"
     r"|@[\w.]+[ \t]*(?=\n))"
 )
+_DEFAULT = re.compile(r"=[ \t]*+(?!(?:None|True|False|[\d.]++|\"\w*\"|'\w*')[ \t\n]*+[,)])[^,]*")
+"""What stands for a parameter that is not given, but for plain numbers and texts."""
+_NESTING = re.compile(r"[(\[{]|\blambda\b")
 
 
 def _blank(found: re.Match[str]) -> str:
-    return " " * len(found[0])
+    """Spaces for a header; of default values, names stay, and with brackets in one everything."""
+    text = found[0]
+    if "=" not in text:
+        return " " * len(text)
+    rest, place = [], 0
+    for value in _DEFAULT.finditer(text):
+        if _NESTING.search(value[0]):
+            return text
+        rest += [" " * (value.start() - place), value[0]]
+        place = value.end()
+    return "".join((*rest, " " * (len(text) - place)))
 
 
 _ROOT = re.compile(r"[\w.]*")
+_ASKED = re.compile(r"(?<![\w.])(?:isinstance|issubclass)\([^()]*(?:,[ \t]*\([^()]*)?\Z")
+"""What stands before a type that something is only compared with."""
+_TYPED = re.compile(r"[ \t]*(?!(?:else|try|finally|lambda)\b)[A-Za-z_][\w.]*[ \t]*:[^=(){}\n]*\Z")
+"""What stands before the type of a variable or parameter; `_GIVEN` is its value, behind."""
+_GIVEN = re.compile(r"[^=(){}\n]{0,200}(?<![!<>])=(?!=)")
+_ROW_LIMIT = 200
+"""Characters before a mention that are looked at for what makes it a type."""
 
 Key = tuple[int, str]
 """A name, or an attribute behind a dot, and the place of its function among all of a file."""
@@ -81,6 +101,19 @@ class Mentions:
     def _text(self) -> str:
         """The text without imports and without headers that bind nothing, as long as it was."""
         return _WITHOUT_VALUES.sub(_blank, self._lines.text)
+
+    def is_idle(self, place: int) -> bool:
+        """Whether a row tells that nothing comes of a mention: it is a type."""
+        text = self._lines.text
+        start = text.rfind("\n", max(0, place - _ROW_LIMIT), place) + 1
+        if not start:  # the first row, or one of which the start is too far away
+            return False
+        before = text[start:place]
+        if _ASKED.search(before):
+            return True
+        given = _GIVEN.match(text, place) if ":" in before and _TYPED.match(before) else None
+        left = text[start : given.end()] if given else "["
+        return left.count("[") == left.count("]")
 
     def is_mention(self, name: str, place: int, level: int) -> bool:
         """Whether a name stands at a place as a value, and not as what is called or compared."""

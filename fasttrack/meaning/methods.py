@@ -96,7 +96,8 @@ def _of_names(reader: "Reader", names: Names, name: str, arguments: "Arguments")
     if name in {"update", "__setitem__", "setdefault"}:
         _bind_all(names.scope, arguments)
     elif name in {"items", "values"}:
-        bound = Items(list(names.scope.names.values()), list(names.scope.names))
+        every = list(names.scope.names)
+        bound = Items([names.scope.known(one) for one in every], [*every])
         return _of_items(reader, bound, name, arguments)
     elif name in {"get", "pop", "__getitem__"}:
         return element(reader, names, text(arguments.at(0)), None)

@@ -58,14 +58,14 @@ def _of_names(reader: "Reader", value: Names, name: str) -> Values:
     """A name of an own module, or a method of `globals()`."""
     if name == "__dict__":
         return (value,)
-    found = value.scope.names.get(name, UNKNOWN) or reader.project.below(value.scope, name)
+    found = value.scope.known(name) or reader.project.below(value.scope, name)
     if found or name.startswith("__"):
         return found
     if name in _OF_NAMES:
         return (Bound(value, name),)
     answers = [
         reader.follow(function, (known_text(name),), {}, reader.place)
-        for function in value.scope.names.get("__getattr__", UNKNOWN)
+        for function in value.scope.known("__getattr__")
         if isinstance(function, Function)
     ]
     return joined(UNKNOWN, *answers)

@@ -18,7 +18,8 @@ from fasttrack.meaning.pieces import Sketch, tree_of
 from fasttrack.meaning.reexports import MODULES_LIMIT, REEXPORTS_LIMIT, Reexports
 from fasttrack.meaning.registering import keeps_to_itself
 from fasttrack.meaning.scopes import Scope
-from fasttrack.meaning.values import UNKNOWN, Foreign, Function, Names, Text, Values
+from fasttrack.meaning.texts import Texts
+from fasttrack.meaning.values import UNKNOWN, Foreign, Function, Names, Text, Values, reached
 
 if TYPE_CHECKING:
     from fasttrack.meaning.reader import Reader
@@ -36,6 +37,7 @@ class Project:
         text_of: Callable[[str], str],
         reader: "Callable[[Project, Scope], Reader]",
         namespaces: frozenset[str] = frozenset(),
+        texts: Texts | None = None,
     ) -> None:
         """Takes what is needed to read modules.
 
@@ -44,6 +46,7 @@ class Project:
             text_of: a file's text; may raise FactUnavailable.
             reader: makes the reader of a module that is only asked for its names.
             namespaces: namespaces of PyTorch operators that are the path's own.
+            texts: what is known of texts, also by the projects of other trees.
         """
         self.modules = modules
         self._text_of = text_of
@@ -51,8 +54,9 @@ class Project:
         self._namespaces = namespaces
         self._reading = 0
         self._scopes: dict[str, Scope] = {}
-        self.reexports = Reexports(modules, text_of)
-        self._looks = Looks(modules, self.reexports, text_of)
+        texts = texts or Texts()
+        self.reexports = Reexports(modules, text_of, texts)
+        self._looks = Looks(modules, self.reexports, text_of, texts)
         self._functions: dict[str, Function | None] = {}
         self._registering: dict[str, bool] = {}
         self._on_the_way: set[tuple[str, str]] = set()
@@ -100,7 +104,7 @@ class Project:
     def _own_part(self, value: object, name: str) -> Values:
         if not isinstance(value, Names):
             return UNKNOWN
-        return value.scope.names.get(name, UNKNOWN) or self.below(value.scope, name)
+        return value.scope.known(name) or self.below(value.scope, name)
 
     def member(self, module: str, name: str, step: str) -> Values:
         """What `from module import name` binds."""
@@ -108,8 +112,21 @@ class Project:
             return UNKNOWN  # above the outermost package
         path = self.modules.path_of(module)
         if path is not None and self.modules.is_own(path):
-            return self._own_member(path, name)
+            return reached(self._own_member(path, name), step)
         return self._canonical(f"{module}.{name}", (step,))
+
+    def later(self, module: str, name: str, step: str) -> Callable[[], Values]:
+        """The same when it is asked for: found from as far away as it would be now."""
+        depth = self._reading
+
+        def found() -> Values:
+            now, self._reading = self._reading, depth
+            try:
+                return self.member(module, name, step)
+            finally:
+                self._reading = now
+
+        return found
 
     def _own_member(self, path: str, name: str) -> Values:
         """What an own module has under a name; nothing is known of what can not matter."""
@@ -118,10 +135,11 @@ class Project:
             return self.imported(below, "")
         target = self.reexports.target(path, name)
         if target is not None:
-            return self._followed(path, name, target)
+            step = f"`{self.modules.name_of(path)}` has it as `{target}`"
+            return reached(self._followed(path, name, target), step)
         if self._reading < READING_LIMIT and self._looks.matters(path, name):
             scope = self.scope(path)
-            return scope.names.get(name) or scope.last(name)
+            return scope.known(name) or scope.last(name)
         return UNKNOWN
 
     def _followed(self, path: str, name: str, target: str) -> Values:
@@ -157,7 +175,7 @@ class Project:
             if path is None:
                 break
             if self.modules.is_own(path):
-                return self._own_member(path, last)
+                return reached(self._own_member(path, last), *steps)
             target = self.reexports.target(path, last)
             if target is None or target == dotted:
                 break
@@ -220,7 +238,7 @@ class Project:
             owner, _, last = dotted.rpartition(".")
             path = self.modules.path_of(owner)
             if path is not None and self.stirs(path, last):
-                found = self.scope(path).names.get(last, UNKNOWN)
+                found = self.scope(path).known(last)
                 if len(found) == 1 and isinstance(found[0], Function):
                     self._functions[dotted] = found[0]
         return self._functions[dotted]

@@ -143,6 +143,8 @@ class Reachable:
 
     def _carry(self, place: int, level: int) -> None:
         """Hands a mention on to whatever its statement binds, defines or calls."""
+        if self._mentions.is_idle(place):
+            return
         first, last = self._lines.statement_of(self._lines.line_of(place))
         if first not in self._statements:
             self._statements[first] = Statement("\n".join(self._lines.rows[first:last]))
@@ -222,9 +224,9 @@ class Reachable:
 
     def _give_named(self, statement: Statement, level: int, first: int) -> None:
         """Hands something to the functions that a statement names without calling them."""
-        for found in _UNCALLED.finditer(statement.text):
-            if found[1] in self._defined.functions and found[1] not in _HOOKS:
-                for position in self._defined.functions[found[1]]:
+        for name in statement.uncalled:
+            if name in self._defined.functions and name not in _HOOKS:
+                for position in self._defined.functions[name]:
                     self._give(position, "", -1, level, first)
 
     def _bind(self, statement: Statement, position: int, first: int, level: int) -> None:
@@ -290,6 +292,5 @@ class Reachable:
 
 
 _WORD = re.compile(r"[.\"']?(?<!\w)[A-Za-z_]\w*")
-_UNCALLED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?=[ \t]*[,)\n\]}])")
 _PLAIN = re.compile(r"[A-Za-z_]\w*")
 _CLASS = re.compile(r"[ \t]*class[ \t]+(\w+)")

@@ -124,11 +124,16 @@ class Reader:
     def bind(self, name: str, values: Values, node: ast.AST) -> None:
         """Binds a name in the current scope."""
         line = getattr(node, "lineno", 0)
-        held = tuple(
-            value.held_by(name, line) if isinstance(value, Foreign) and line else value
-            for value in values
-        )
-        self.frame.scope.bind(name, held, weakly=self.frame.branches > 0)
+        if line and any(isinstance(value, Foreign) for value in values):
+            place = self.spot(line)
+            values = tuple(v.held_by(name, place) if isinstance(v, Foreign) else v for v in values)
+        self.frame.scope.bind(name, values, weakly=self.frame.branches > 0)
+
+    def spot(self, line: int) -> str:
+        """A line in words, with the file that it is in where that is not the one that is told."""
+        path = self.frame.scope.path
+        own = self._recording and path == self._path
+        return f"line {line}" if own else f"line {line} of `{path}`"
 
     def add(self, kind: Kind | None, target: Foreign, through: str, node: ast.AST) -> None:
         """Records an effect; of several ways to it, one at import counts, and then the shortest."""

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from fasttrack.errors import FactUnavailable
-from fasttrack.meaning.imports import Exports, exports_of
+from fasttrack.meaning.imports import Exports
 from fasttrack.meaning.modules import Modules
+from fasttrack.meaning.texts import Texts
 from fasttrack.meaning.words import ROOTS
 
 MODULES_LIMIT = 400
@@ -22,9 +23,10 @@ REEXPORTS_LIMIT = 6
 class Reexports:
     """The names that the modules of one tree bind, each module looked at once."""
 
-    def __init__(self, modules: Modules, text_of: Callable[[str], str]) -> None:
+    def __init__(self, modules: Modules, text_of: Callable[[str], str], texts: Texts) -> None:
         """Takes the names of files, and their texts, which may raise FactUnavailable."""
         self._modules = modules
+        self._texts = texts
         self._text_of = text_of
         self._exports: dict[str, Exports] = {}
         self._ends: dict[tuple[str, str], str] = {}
@@ -35,7 +37,7 @@ class Reexports:
             found = Exports({}, (), frozenset(), frozenset(), frozenset())
             if len(self._exports) < MODULES_LIMIT:
                 with suppress(FactUnavailable):
-                    found = exports_of(self._text_of(path))
+                    found = self._texts.of(self._text_of(path)).exports
             self._exports[path] = found
         return self._exports[path]
 

@@ -3,10 +3,19 @@
 
 import ast
 import builtins
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from fasttrack.meaning.values import UNKNOWN, Foreign, FunctionNode, Names, Text, Values, joined
+from fasttrack.meaning.values import (
+    UNKNOWN,
+    Foreign,
+    FunctionNode,
+    Names,
+    Text,
+    Values,
+    joined,
+    reached,
+)
 
 BUILTINS = frozenset(dir(builtins))
 _SCOPES = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda})
@@ -30,16 +39,18 @@ class Scope:
 
     Attributes:
         path: file that it belongs to.
-        names: what is known of the names bound so far.
+        names: what is known of the names bound so far; see `known`.
         parent: where a name that is not bound here is looked for; None for a module.
         is_class: the names of a class body are not seen by the functions in it.
         globals: names that are the module's, by `global`.
         nonlocals: names that are an outer function's, by `nonlocal`.
         stars: values of modules that all names are imported from.
+        late: imported names that nobody has asked for yet, with what tells their values.
     """
 
     __slots__ = (
-        "globals", "is_class", "local", "names", "nonlocals", "parent", "path", "stars", "title",
+        "globals", "is_class", "late", "local", "names", "nonlocals", "parent", "path", "stars",
+        "title",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +72,7 @@ class Scope:
         self.globals: set[str] = set()
         self.nonlocals: set[str] = set()
         self.stars: list[Values] = []
+        self.late: dict[str, Callable[[], Values]] = {}
 
     @property
     def module(self) -> "Scope":
@@ -84,8 +96,20 @@ class Scope:
         if name in self.nonlocals:
             scope, weakly = self._binding(name), True
         if weakly and name in scope.names:
-            values = joined(scope.names[name], values)
+            values = joined(scope.known(name), values)
+        scope.late.pop(name, None)
         scope.names[name] = values
+
+    def bind_late(self, name: str, values: Callable[[], Values]) -> None:
+        """Binds a name of a module to what is only found out when somebody asks for it."""
+        self.names[name] = UNKNOWN
+        self.late[name] = values
+
+    def known(self, name: str) -> Values:
+        """What is known of a name that is bound here; nothing of any other."""
+        if name in self.late:
+            self.names[name] = self.late.pop(name)()
+        return self.names.get(name, UNKNOWN)
 
     def _binding(self, name: str) -> "Scope":
         """The nearest outer function's scope that has a name of its own."""
@@ -99,7 +123,7 @@ class Scope:
         scope: Scope | None = self
         while scope is not None:
             if name in scope.names and name not in scope.globals:
-                return scope.names[name]
+                return scope.known(name)
             if name in scope.local and name not in scope.globals:
                 return UNKNOWN
             if scope.parent is None:
@@ -120,7 +144,8 @@ def _exported(values: Values, name: str) -> Values:
     found: list[Values] = []
     for value in values:
         if isinstance(value, Names):
-            found.append(value.scope.names.get(name, UNKNOWN))
+            step = f"`{name}` from a star import of `{value.scope.title}`"
+            found.append(reached(value.scope.known(name), step))
         elif isinstance(value, Foreign) and name not in BUILTINS and not name.startswith("_"):
             step = f"`{name}` from a star import of `{value.name}`"
             found.append((Foreign(f"{value.name}.{name}", (step,)),))

@@ -19,13 +19,12 @@ from fasttrack.meaning.around import Around
 from fasttrack.meaning.changes import Change
 from fasttrack.meaning.decorated import Head, head_at, sketched
 from fasttrack.meaning.freshness import Changes
-from fasttrack.meaning.imports import imports_in
 from fasttrack.meaning.keeping import Keeping, reduced
-from fasttrack.meaning.lines import Block, Lines, masked, places
+from fasttrack.meaning.lines import Block, places
 from fasttrack.meaning.pieces import PIECES_LIMIT, Piece, Sketch, pieces_of
 from fasttrack.meaning.reachable import Reachable
 from fasttrack.meaning.telling import Telling
-from fasttrack.meaning.words import words_of
+from fasttrack.meaning.texts import Text
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _GETATTR = re.compile(r"getattr[ \t]*\([ \t]*([A-Za-z_]\w*)")
@@ -37,6 +36,12 @@ _SPECIAL = re.compile(
     r"|prepare|mro_entries|set_name|instancecheck|subclasscheck)__"
 )
 """Methods that an operator hands something to."""
+_ENUM = re.compile(
+    r"\n[ \t]*+class[ \t]++\w++\((?:enum\.)?(?:Int|Str)?Enum\):[ \t]*+"
+    r"(?:\n(?=\s|\Z)[ \t]*+(?:(?:\w++[ \t]*+=[ \t]*+)?"
+    r"(?:[\"'][^\"'\n]*+[\"']|-?[\d.]++|(?:enum\.)?auto\(\)))?[ \t]*+)*+(?=\n[^ \t\n]|\Z)"
+)
+"""An enumeration of numbers and texts, and of nothing that is called."""
 _TYPES = frozenset(
     "list dict set deque OrderedDict defaultdict bytearray object type super Counter".split()  # noqa: SIM905
 )
@@ -55,15 +60,15 @@ class Look:
         words: the words in it.
     """
 
-    def __init__(self, source: str, around: Around) -> None:
+    def __init__(self, given: Text, around: Around) -> None:
         """Looks through the text of a Python file."""
-        self.source = source
+        self.source = given.source
         self._around = around
-        self._text = text = masked(source)
-        self._lines = Lines(text)
-        self.imports = tuple(imports_in(text))
+        self._lines = given.lines
+        self._text = text = given.lines.text
+        self.imports = given.imports
         self._stirred: frozenset[str] = frozenset()
-        self.words = words = words_of(text)
+        self.words = words = given.words
         lent = frozenset(around.lent(self.imports, words))
         self._telling = Telling(text, self.imports, words, lent, lambda: self._makers)
         self._changes = Changes(self._lines, lambda: self._makers)
@@ -92,10 +97,15 @@ class Look:
         """Whether an operator may hand something foreign to a method of this file."""
         if not self.imports:
             return False
-        if ".setter" in self._text or "Enum)" in self._text:
+        if ".setter" in self._text or ("Enum)" in self._text and self._has_open_enum()):
             return True
         special = [word for word in self.words if word[-2:] == "__" and _SPECIAL.fullmatch(word)]
         return any(re.search(rf"def[ \t]+{word}\b", self._text) for word in special)
+
+    def _has_open_enum(self) -> bool:
+        """Whether a member of an enumeration may be more than a number or a text."""
+        closed = sum(1 for _ in _ENUM.finditer(f"\n{self._text}"))
+        return closed != self._text.count("Enum)")
 
     @property
     def hands(self) -> bool:

@@ -19,7 +19,9 @@ _WARNINGS_KEPT = "warnings.catch_warnings"
 def _import(reader: "Reader", node: ast.Import) -> None:
     for alias in node.names:
         top = alias.name if alias.asname else alias.name.partition(".")[0]
-        values = reader.project.imported(top, _step(top, alias.asname or top, node.lineno))
+        values = reader.project.imported(
+            top, _step(top, alias.asname or top, reader.spot(node.lineno))
+        )
         reader.frame.scope.bind(alias.asname or top, values, weakly=reader.frame.branches > 0)
 
 
@@ -31,16 +33,20 @@ def _import_from(reader: "Reader", node: ast.ImportFrom) -> None:
             scope.module.stars.append(reader.project.imported(module, ""))
             continue
         name = alias.asname or alias.name
-        step = _step(f"{module}.{alias.name}", name, node.lineno)
-        values = reader.project.member(module, alias.name, step)
-        scope.bind(name, values, weakly=reader.frame.branches > 0)
+        step = _step(f"{module}.{alias.name}", name, reader.spot(node.lineno))
+        weakly = reader.frame.branches > 0
+        if scope.parent is None and not (weakly and name in scope.names):
+            scope.bind_late(name, reader.project.later(module, alias.name, step))
+        else:
+            values = reader.project.member(module, alias.name, step)
+            scope.bind(name, values, weakly=weakly)
 
 
-def _step(name: str, bound: str, line: int) -> str:
+def _step(name: str, bound: str, place: str) -> str:
     """How a name came here, in words."""
     if name == bound:
-        return f"imported at line {line}"
-    return f"`{bound}` is `{name}`, imported at line {line}"
+        return f"imported at {place}"
+    return f"`{bound}` is `{name}`, imported at {place}"
 
 
 def _assign(reader: "Reader", node: ast.Assign) -> None:

@@ -43,11 +43,16 @@ class Foreign:
         """An attribute, or an element when `name` is in brackets."""
         return Foreign(f"{self.name}{name if name[0] == '[' else f'.{name}'}", self.steps)
 
-    def held_by(self, name: str, line: int) -> "Foreign":
+    def held_by(self, name: str, place: str) -> "Foreign":
         """The same object under another name."""
         if len(self.steps) >= STEPS_LIMIT:
             return self
-        return Foreign(self.name, (*self.steps, f"held by `{name}` (line {line})"), self.is_module)
+        return Foreign(self.name, (*self.steps, f"held by `{name}` ({place})"), self.is_module)
+
+    def through(self, *steps: str) -> "Foreign":
+        """The same object, reached by more steps, which come first."""
+        told = (*filter(None, steps), *self.steps)
+        return Foreign(self.name, told[:STEPS_LIMIT], self.is_module)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +220,11 @@ Value = (
 )  # fmt: skip
 Values = tuple[Value, ...]
 UNKNOWN: Values = ()
+
+
+def reached(values: "Values", *steps: str) -> "Values":
+    """Some values, the foreign ones by more steps, which come first."""
+    return tuple(v.through(*steps) if isinstance(v, Foreign) else v for v in values)
 
 
 def joined(*alternatives: Values) -> Values:

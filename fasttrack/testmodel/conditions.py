@@ -245,6 +245,10 @@ def _value(node: ast.expr, sets: _Sets) -> object:
     """The value of a literal or parameter; other names have none."""
     if isinstance(node, ast.Name):
         return _literal(sets[node.id]) if node.id in sets else _UNTOLD
+    if isinstance(node, ast.IfExp):
+        truth = _truth(node.test, sets)
+        chosen = node.body if truth else node.orelse
+        return _UNTOLD if truth is None else _value(chosen, sets)
     if isinstance(node, ast.Tuple | ast.List | ast.Set):
         return tuple(_value(part, sets) for part in node.elts)
     return _literal(ast.unparse(node))

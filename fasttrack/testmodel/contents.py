@@ -12,8 +12,9 @@ from fasttrack.testmodel.drawn import shown
 from fasttrack.testmodel.events import Check, Loop, Seed, Trace
 from fasttrack.testmodel.expected import Expected
 from fasttrack.testmodel.known import SAMPLES
+from fasttrack.testmodel.likeness import alike
 from fasttrack.testmodel.merged import speaks_of_gone_code
-from fasttrack.testmodel.partners import Pair, alike
+from fasttrack.testmodel.partners import Pair
 from fasttrack.testmodel.places import Places
 from fasttrack.testmodel.replaced import Replacements
 from fasttrack.testmodel.values import Either, Value, is_known, words

@@ -10,7 +10,7 @@ from fasttrack.errors import FactUnavailable
 from fasttrack.meaning.imports import exports_of
 from fasttrack.meaning.source import source_of
 from fasttrack.testmodel.collected import Test
-from fasttrack.testmodel.partners import body_of
+from fasttrack.testmodel.likeness import body_of
 from fasttrack.testmodel.reach import Reach, is_plain_test
 from fasttrack.testmodel.replaced import Replacements, paths_of
 from fasttrack.testmodel.texts import words_of

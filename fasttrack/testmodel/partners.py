@@ -5,28 +5,23 @@ The one of its name; and where the change adds tests, those with its body, with 
 at least with most of its words: a test that was moved, renamed, or split in two is not lost.
 """
 
-import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from typing import TYPE_CHECKING
 
 from fasttrack.errors import FactUnavailable
 from fasttrack.testmodel.collected import Test
 from fasttrack.testmodel.dependants import Dependants
-from fasttrack.testmodel.frames import ast_words, module_of
+from fasttrack.testmodel.frames import module_of
+from fasttrack.testmodel.likeness import Added, alike, body_of, has_grown, is_part, likeness
 from fasttrack.testmodel.sides import Side
 from fasttrack.testmodel.texts import tainted, text_of, words_of
-from fasttrack.testmodel.values import Class
+from fasttrack.testmodel.values import Class, Scope
 
-ALIKE = 0.6
-"""Share of words that a rewritten test must keep to be the same test."""
-GROWN = 0.85
-"""Share of the words of a test that another one in its file must have to be it with more in it."""
-PART = 0.4
-"""The same for a test that also keeps every set of parameters."""
-
+if TYPE_CHECKING:
+    import ast
 
 LIKENED_LIMIT = 6_000
 """Pairs of tests whose words are compared, about 0.2 s."""
@@ -118,13 +113,25 @@ class Partners:
 
     def _is_untouched(self, path: str, base: Test, head: Test) -> bool:
         """Whether neither a test nor anything that it speaks of differs."""
-        names = self._tainted(path)
-        if names is None or self._everywhere:
-            return False
+        own = self._tainted(path)
         old = self._text(self._base, base)
-        if old != self._text(self._head, head) or names & words_of(old):
+        if own is None or self._everywhere or old != self._text(self._head, head):
+            return False
+        names = self._meant(base.function.scope, path, old)
+        if names is None or names & words_of(old) or not own.isdisjoint(base.parameters()):
             return False
         return base.owner is None or not self._is_touched_class(path, base, head, words_of(old))
+
+    def _meant(self, scope: Scope, path: str, text: str) -> frozenset[str] | None:
+        """Tainted names of the module of a text; with fixtures, also those of the tests' file."""
+        home = module_of(scope).path
+        own = self._tainted(path) or frozenset()
+        if home == path:
+            return own
+        names = self._users.tainted(home)
+        if names is None or "fixture" not in text:
+            return names
+        return names | own
 
     def _is_touched_class(self, path: str, base: Test, head: Test, used: frozenset[str]) -> bool:
         """Whether something in the class of a test, or its bases, differs that a test speaks of."""
@@ -132,17 +139,30 @@ class Partners:
             return base.name.partition("::")[0] in (self._tainted(path) or ())
         key = (base.owner, head.owner)
         if key not in self._members:
-            old, new = self._base.class_outline(key[0]), self._head.class_outline(key[1])
-            known = frozenset(self._tainted(path) or ()) - {c.name for c in base.owner.line()}
-            self._members[key] = tainted(old, new, known)
+            self._members[key] = self._tainted_members(path, *key)
         names = self._members[key]
         return names is None or bool(names & used)
+
+    def _tainted_members(self, path: str, old: Class, new: Class) -> frozenset[str] | None:
+        """Members of a class and its bases that may be something else; None when all may."""
+        line = {holder.name for holder in old.line()}
+        found: set[str] = set()
+        for holder in old.line():
+            outline = self._base.outline_of(holder)
+            if outline is None:
+                return None
+            for name, text in (*outline.named.items(), *(("", text) for text in outline.others)):
+                names = self._meant(holder.scope, path, text)
+                if names is None or (not name and (names - line) & words_of(text)):
+                    return None
+                if (names - line) & words_of(text):
+                    found.add(name)
+        return tainted(self._base.class_outline(old), self._head.class_outline(new), found)
 
     def _tainted(self, path: str) -> frozenset[str] | None:
         """Names of a test file that may mean something else, tests themselves apart."""
         if path not in self._names:
-            known = self._users.tainted
-            names = None if known is None else self._reach.tainted(path, known)
+            names = self._users.tainted(path)
             if self._head.files.overrides.keys() - self._base.files.overrides.keys():
                 names = None  # an import may put something in the place of what a test speaks of
             tests = self._base.tests(path)
@@ -169,7 +189,7 @@ class Partners:
                 t
                 for t in self._near(self._added.files.get(test.path, ()))
                 if t is not same and t not in others
-                if alike(test, t) or _has_grown(t, test)
+                if alike(test, t) or has_grown(t, test)
             ]
             return Pair(test, same, tuple(others))
         moved = list(self._added.names.get(test.name, ())) or self._taken_in(test)
@@ -181,11 +201,35 @@ class Partners:
                 (
                     t
                     for t in self._near(self._added.tests)
-                    if alike(test, t) or _is_part(test, t) or _has_grown(test, t)
+                    if alike(test, t) or is_part(test, t) or has_grown(test, t)
                 ),
-                key=lambda t: (t.path != test.path, not _is_part(test, t), -likeness(test, t)),
+                key=lambda t: (t.path != test.path, not is_part(test, t), -likeness(test, t)),
             )
+        found = found or self._beside(test)
         return Pair(test, found[0] if found else None, tuple(found[1:]))
+
+    def _beside(self, test: Test) -> list[Test]:
+        """New tests of its class, or module, with its words or all of its assertions.
+
+        So it is found where a helper brings both, in files that the change leaves alone, and where
+        its body became a call.
+        """
+        before = self._read(self._base, test.path, fault=False)
+        around = test.name.rpartition("::")[0]
+        new = [
+            other
+            for name, other in self._read(self._head, test.path, fault=False).items()
+            if name not in before and name.rpartition("::")[0] == around
+        ]
+        near = self._near(new)
+        asserted = {check.text for check in self._base.trace(test).checks if not check.dead}
+        return [t for t in near if alike(test, t)] or [
+            t for t in near if asserted and asserted <= self._asserted(t)
+        ]
+
+    def _asserted(self, test: Test) -> set[str]:
+        """Words of what a test asserts after the merge."""
+        return {check.text for check in self._head.trace(test).checks if not check.dead}
 
     def _in_renamed_class(self, test: Test) -> list[Test]:
         """New tests of the same function's name in its file, whose class has another name."""
@@ -226,74 +270,3 @@ class Partners:
             after = self._read(self._head, path, fault=False)
             found += [test for name, test in after.items() if name not in before]
         return Added.of(found)
-
-
-@dataclass(frozen=True)
-class Added:
-    """Tests that a change adds: all, and by name, file and body."""
-
-    tests: Sequence[Test]
-    names: Mapping[str, Sequence[Test]]
-    files: Mapping[str, Sequence[Test]]
-    bodies: Mapping[str, Sequence[Test]]
-
-    @classmethod
-    def of(cls, tests: Sequence[Test]) -> "Added":
-        """Sorts some tests."""
-        names: dict[str, list[Test]] = {}
-        files: dict[str, list[Test]] = {}
-        bodies: dict[str, list[Test]] = {}
-        for test in tests:
-            names.setdefault(test.name, []).append(test)
-            files.setdefault(test.path, []).append(test)
-            bodies.setdefault(body_of(test), []).append(test)
-        return cls(tests, names, files, bodies)
-
-
-def body_of(test: Test) -> str:
-    """The statements of a test without its docstring, marks and name."""
-    if not test.body:
-        node = test.function.node
-        body = node.body if isinstance(node.body, list) else []
-        match body:
-            case [ast.Expr(value=ast.Constant(value=str())), *rest]:
-                body = rest
-        test.body = " ".join(chain.from_iterable(map(ast_words, body)))
-    return test.body
-
-
-def likeness(one: Test, other: Test) -> float:
-    """Share of the words of the larger of two tests that both have."""
-    left, right = _counted(one), _counted(other)
-    smaller, larger = sorted((left.total(), right.total()))
-    if smaller < PART * larger:
-        return smaller / larger  # what they share is at most that, too little for whoever asks
-    return (left & right).total() / larger if larger else 1.0
-
-
-def _counted(test: Test) -> Counter[str]:
-    """How often a test says each word."""
-    if test.counted is None:
-        test.counted = Counter(body_of(test).split())
-    return test.counted
-
-
-def alike(one: Test, other: Test) -> bool:
-    """Whether two tests share most of their words."""
-    return likeness(one, other) >= ALIKE
-
-
-def _is_part(one: Test, other: Test) -> bool:
-    """Whether a test runs for the very sets of parameters of another and shares words with it."""
-    if likeness(one, other) < PART:
-        return False
-    cells = one.cells()
-    return cells is not None and len(cells) > 1 and cells == other.cells()
-
-
-def _has_grown(one: Test, other: Test) -> bool:
-    """Whether a test of the same file says nearly all that another said, and more."""
-    if one.path != other.path:
-        return False
-    left = _counted(one)
-    return (left & _counted(other)).total() >= GROWN * left.total() > 0

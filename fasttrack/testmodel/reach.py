@@ -19,8 +19,8 @@ from fasttrack.testmodel.settings import INI_FILES
 from fasttrack.testmodel.texts import Outline, outline, tainted
 
 PACKAGE = "__init__.py"
-PARSED_LIMIT = 1_500_000
-"""Characters of both sides that are parsed, about 0.2 s."""
+PARSED_LIMIT = 3_000_000
+"""Characters of both sides that are parsed, about 0.6 s."""
 READERS = 150
 """Files of tests that are searched for the name of a data file."""
 _DOCUMENTED = re.compile(

@@ -49,12 +49,14 @@ class Side:
         self._traces: dict[Test, Trace] = {}
         self._settings: dict[str, Settings] = {}
         self._packages: dict[str, list[Module]] = {}
+        self._outlines: dict[Class, Outline | None] = {}
         self._hooks: dict[tuple[str, ...], dict[str, str]] = {}
 
     def close(self) -> None:
         """Lets go of all modules and tests, which refer to each other in circles."""
         self.files.close()
         self._packages.clear()
+        self._outlines.clear()
         self._tests.clear()
         self._traces.clear()
 
@@ -93,21 +95,28 @@ class Side:
 
         A member that computes which name it looks up speaks of all.
         """
-        found: list[Outline] = []
-        others: list[str] = []
-        for holder in owner.line():
-            try:
-                found.append(outline(holder.node, self.rows(module_of(holder.scope).path)))
-            except FactUnavailable:
-                return None
-            others.append(f"class of {len(holder.node.bases)}")
-            others += map(ast.unparse, _around(holder))
-        whole = joined(found, others)
+        found = [self.outline_of(holder) for holder in owner.line()]
+        if None in found:
+            return None
+        others = [f"class of {len(holder.node.bases)}" for holder in owner.line()]
+        whole = joined([each for each in found if each is not None], others)
         members = " ".join(whole.named)
         for name, text in whole.named.items():
             if _COMPUTED.search(text):
                 whole.named[name] = f"{text}\n{members}"
         return whole
+
+    def outline_of(self, holder: Class) -> Outline | None:
+        """The outline of a class alone, with what stands around its body; None if not readable."""
+        if holder not in self._outlines:
+            try:
+                rows = self.rows(module_of(holder.scope).path)
+                found = outline(holder.node, rows)
+                others = (*found.others, *map(ast.unparse, _around(holder)))
+                self._outlines[holder] = replace(found, others=others)
+            except FactUnavailable:
+                self._outlines[holder] = None
+        return self._outlines[holder]
 
     def trace(self, test: Test) -> Trace:
         """What a test meets when it is followed."""

@@ -8,6 +8,7 @@ reads the words later, see `conditions`, must be able to rely on the names.
 import ast
 import copy
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -30,13 +31,17 @@ def in_words(f: "Follower", node: ast.expr, scope: Scope, otherwise: str = "") -
     if not f.parameters:
         return otherwise or _source(node)
     names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    spoken = {name: _name_of(f, name, _looked_up(scope, name)) for name in names}
-    if otherwise and f.parameters.keys().isdisjoint(spoken.values()):
+    spoken = {name: _spoken(f, name, _looked_up(scope, name)) for name in names}
+    said = {n.id for tree in spoken.values() for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    if otherwise and f.parameters.keys().isdisjoint(said):
         return otherwise
-    return _source(node, {name: other for name, other in spoken.items() if name != other})
+    plain = {
+        name for name, tree in spoken.items() if isinstance(tree, ast.Name) and tree.id == name
+    }
+    return _source(node, {name: tree for name, tree in spoken.items() if name not in plain})
 
 
-def _source(node: ast.expr, renamed: Mapping[str, str] = MappingProxyType({})) -> str:
+def _source(node: ast.expr, renamed: Mapping[str, ast.expr] = MappingProxyType({})) -> str:
     """A condition as people write it, with other names for some."""
     try:
         text = ast.unparse(_Renamed(renamed).visit(copy.deepcopy(node)) if renamed else node)
@@ -59,6 +64,20 @@ def _looked_up(scope: Scope, name: str) -> Value:
     return None
 
 
+def _spoken(f: "Follower", name: str, value: Value) -> ast.expr:
+    """What a name stands for, in words: `"b" if n == "a" else n` after `if n == "a": n = "b"`."""
+    match value:
+        case Either(options=((condition, str() | int() as constant), *others)):
+            for own, known in f.parameters.items():
+                if isinstance(known, Either) and others == [
+                    (f"not {condition} {label}", each) for label, each in known.options
+                ]:
+                    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+                        test = ast.parse(condition, mode="eval").body
+                        return ast.IfExp(test, ast.Constant(constant), ast.Name(own))
+    return ast.Name(_name_of(f, name, value))
+
+
 def _name_of(f: "Follower", name: str, value: Value) -> str:
     """The parameter that a name stands for here; marked when it is another thing of that name."""
     own = f.parameters.get(name)
@@ -72,11 +91,10 @@ def _name_of(f: "Follower", name: str, value: Value) -> str:
 
 
 class _Renamed(ast.NodeTransformer):
-    """Gives names others."""
+    """Says something else for some names."""
 
-    def __init__(self, names: Mapping[str, str]) -> None:
+    def __init__(self, names: Mapping[str, ast.expr]) -> None:
         self._names = names
 
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        node.id = self._names.get(node.id, node.id)
-        return node
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._names.get(node.id, node)

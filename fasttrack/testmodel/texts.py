@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 _WORD = re.compile(r"\w+")
 _FOR_ALL = re.compile(
@@ -162,6 +163,7 @@ def tainted(
     return frozenset(found)
 
 
+@lru_cache(maxsize=8192)
 def words_of(text: str) -> frozenset[str]:
     """The words of a text."""
     return frozenset(_WORD.findall(text))

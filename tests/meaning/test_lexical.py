@@ -17,6 +17,7 @@ from fasttrack.meaning.looks import Looks
 from fasttrack.meaning.pieces import PIECES_LIMIT, Sketch, outline, pieces_of
 from fasttrack.meaning.project import Project
 from fasttrack.meaning.sketch import Look
+from fasttrack.meaning.texts import Text
 
 from .chains import ACTS, CARRIERS, HANDOVERS, PLACES, SHARED, STARTS, Chain
 from .corpus import Cell, Made, cells, disguises, made
@@ -161,4 +162,4 @@ def test_a_source_of_very_many_pieces_is_parsed_whole() -> None:
     nothing = Around(
         lambda *_: (), lambda _: {"torch": 0}, lambda _: frozenset(), lambda _: frozenset()
     )
-    assert Look(source, nothing).reduced().whole
+    assert Look(Text(source), nothing).reduced().whole

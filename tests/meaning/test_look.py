@@ -3,10 +3,13 @@
 
 import pytest
 
+from fasttrack.meaning.around import Around
 from fasttrack.meaning.decorated import head_at, sketched
 from fasttrack.meaning.heads import Parameters, parameters_in
 from fasttrack.meaning.imports import imports_in
 from fasttrack.meaning.lines import Lines, masked
+from fasttrack.meaning.sketch import Look
+from fasttrack.meaning.texts import KEPT_CHARACTERS, Text, Texts
 
 from .test_names import ACT, reached
 
@@ -59,6 +62,66 @@ def test_a_change_of_what_the_function_has_made_is_none(code: str, reaches: list
 )
 def test_an_argument_reaches_its_parameter(code: str) -> None:
     assert reached({ACT: OPS + code}, {}) == ["host.shared.ops.LIMIT"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(x=(1, ops)):\n    x[1].LIMIT = 1\n",
+        "def f(x: int = 1, y=ops):\n    y.LIMIT = 1\n",
+        "def f(\n    x: int = 1,\n    y: object = ops,\n) -> None:\n    y.LIMIT = 1\n",
+        "def f(x={'a': ops}):\n    x['a'].LIMIT = 1\n",
+        "def f(x='a, b', y=ops):\n    y.LIMIT = 1\n",
+        "class P:\n    def __init_subclass__(cls, where):\n        where.LIMIT = 1\n\n\n"
+        "class A(\n    P,\n    where=ops,\n):\n    pass\n",
+    ],
+)
+def test_a_header_hands_on_what_its_defaults_are(code: str) -> None:
+    assert "host.shared.ops.LIMIT" in reached({ACT: OPS + code}, {})
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "k = 'a'\nx = dict(\n    {\n        k: ops}, b=3)\nx[k].LIMIT = 1\n",
+        "x = {}\nfor k in [ops]:\n    if isinstance(k, type(ops)): x = k\nx.LIMIT = 1\n",
+        "x: object = ops\nx.LIMIT = 1\n",
+        "try: x = [ops][0]\nfinally: pass\nx.LIMIT = 1\n",
+        "x = print if isinstance(1, int) else ops\nx.LIMIT = 1\n",
+    ],
+)
+def test_what_looks_like_a_type_and_is_none_is_followed(code: str) -> None:
+    assert "host.shared.ops.LIMIT" in reached({ACT: OPS + code}, {})
+
+
+@pytest.mark.parametrize(
+    ("body", "whole"),
+    [
+        ("    A = 1\n    B = 'b'\n\n\nx = 1\n", False),
+        ('    """Ways."""\n\n    A = enum.auto()\n    B = -2\n', False),
+        ("    A = ops\n", True),
+        ("    A = (1, 2)\n", True),
+        ("    A = 1\n\n    def run(self):\n        return ops\n", True),
+        ("    A = 1\n\n\nclass Other(enum.Enum):\n    B = ops\n", True),
+    ],
+)
+def test_only_an_enumeration_of_numbers_and_texts_is_no_reason_to_read_a_file_whole(
+    body: str, whole: bool
+) -> None:
+    nothing = Around(
+        lambda *_: (), lambda _: {"ops": 0}, lambda _: frozenset(), lambda _: frozenset()
+    )
+    code = f"import enum\n{OPS}class Way(enum.Enum):\n{body}"
+    assert Look(Text(code), nothing).whole is whole
+
+
+def test_what_is_known_of_a_text_is_dropped_when_too_much_is_kept() -> None:
+    texts = Texts()
+    first = texts.of("x = 1\n")
+    assert texts.of("x = 1\n") is first
+    texts.of("#" * (KEPT_CHARACTERS + 1))
+    texts.of("y = 1\n")
+    assert texts.of("x = 1\n") is not first
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,12 @@ from fasttrack.rules.base import EntryRule
 from fasttrack.rules.isolation.new_imports import changed_python, new_imports
 
 _SPEAKS = ("pytest", "PYTEST_", "py.test", "unittest", "hypothesis")
-_STATEMENT = re.compile(r"[\n;:][ \t]*(?:from|import)\b(?:[^\n(]*\([^)]*\)|[^\n]*)")
+_SPEAKING = re.compile(
+    r"[\"'}](?:_?pytest|py\.test|PYTEST_|unittest|hypothesis)"
+    r"|(?:\bfrom|\bimport|,)[\s\\(]*+(?:_?pytest|hypothesis)\b"
+)
+"""A text that begins so, or an import: of other words `_SPEAKS` makes too much."""
+_STATEMENT = re.compile(r"[\n;:][ \t]*+(?:from|import)\b(?:[^\n(]*+\([^)]*+\)|[^\n]*+)")
 """An import, as far as its names go."""
 _COMPUTED = ("import_module", "__import__")
 _RUNNER = re.compile(r"_?pytest(\.\w+)*|py\.test|PYTEST_\w+")
@@ -138,7 +143,7 @@ def _questions(case: Case, side: Side) -> list[tuple[str, int]]:
 
 
 def _speaks(source: str) -> bool:
-    return any(word in source for word in _SPEAKS)
+    return any(word in source for word in _SPEAKS) and _SPEAKING.search(source) is not None
 
 
 def _asked(tree: ast.Module) -> Iterator[tuple[str, int]]:

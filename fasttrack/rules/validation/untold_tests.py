@@ -19,8 +19,8 @@ class UntoldTests(WeakeningRule):
     why = "What cannot be read cannot be shown to be as strong as before."
     blind = (
         "Whether the new form is weaker: a reader must tell. A test that many unedited classes "
-        "inherit is compared in two of them, and of unedited files that use an edited helper and "
-        "that no manifest names, thirty."
+        "inherit is compared in two of them, and of unedited files that import an edited helper "
+        "and that no manifest names, 120."
     )
     fix = "write the values where they can be read, or send the edit for ordinary review"
     kind = Kind.UNTOLD
