@@ -138,3 +138,16 @@ def test_problems_of_a_model_are_bounded() -> None:
     text = "name: k\nrows:\n" + "  - 1\n" * 5000
     assert len(told(text)) == 101
     assert "4900 more problems" in told(text)[-1]
+
+
+class Either(Record):
+    level: Tier | Literal["none"]
+
+
+def test_a_value_of_neither_of_two_kinds_is_told_once() -> None:
+    with pytest.raises(InputError) as caught:
+        strict_yaml.validate(strict_yaml.parse("level: compile\n", "e.yaml"), Either)
+    assert [str(problem) for problem in caught.value.problems] == [
+        "e.yaml:1:8: saw \"compile\" in `level`; want 'declared' or 'compiled', or 'none'; "
+        "fix: write `compiled`"
+    ]

@@ -42,8 +42,16 @@ class Waiver(Approved):
     """What was looked at, and why it is right."""
     owner: Handle
     """Who says so."""
+    since: date | None = None
+    """First UTC day; without it, it has no beginning."""
     expires: date
     """Last UTC day."""
+
+    def lapse(self, as_of: date) -> str:
+        """Why it does not hold on a day; empty if it does."""
+        if self.since is not None and as_of < self.since:
+            return f"it begins on {self.since}"
+        return f"it expired after {self.expires}" if as_of > self.expires else ""
 
 
 class Approvals(_Strict):
@@ -67,7 +75,7 @@ class Approvals(_Strict):
             return None
         wanted = (audited.kernel, audited.arch, audited.skeleton)
         for one in self.waivers:
-            if (one.kernel, one.arch, one.skeleton) == wanted and as_of <= one.expires:
+            if (one.kernel, one.arch, one.skeleton) == wanted and not one.lapse(as_of):
                 return one
         return None
 
@@ -80,8 +88,8 @@ class Approvals(_Strict):
                 return "nothing waives a kernel that is violated"
             if audited.verdict is Verdict.UNPROVEN and one.skeleton != audited.skeleton:
                 return f"it was given for another skeleton, {one.skeleton[:12]}"
-            if audited.verdict is Verdict.UNPROVEN and as_of > one.expires:
-                return f"it expired after {one.expires}"
+            if audited.verdict is Verdict.UNPROVEN:
+                return one.lapse(as_of)
         return ""
 
 
@@ -97,6 +105,15 @@ def load_approvals(text: str | bytes, source: str) -> Approvals:
         for key, entries in (("skeletons", found.skeletons), ("waivers", found.waivers))
         for at, one in enumerate(entries)
         if any((one.kernel, one.arch) == (other.kernel, other.arch) for other in entries[:at])
+    ]
+    problems += [
+        Problem(
+            f"{source}: waivers",
+            f"{one.kernel} from {one.since} to {one.expires}",
+            "a last day that is not before the first",
+        )
+        for one in found.waivers
+        if one.since is not None and one.since > one.expires
     ]
     if problems:
         raise InputError(problems)

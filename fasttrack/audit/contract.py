@@ -35,6 +35,22 @@ class Class(StrEnum):
     """A number, not a pointer."""
 
 
+class Array(StrEnum):
+    """Which of several flags, one behind the other, threads go by."""
+
+    SAME = "same"
+    """All threads of a block by the same one, at an index that machine code need not show."""
+    OWN = "own"
+    """Each thread by its own: it reads only what the flags announce that it, or a thread of its
+    warp that it has met, has acquired; and sets a flag of what its warp has stored."""
+    ALL = "all"
+    """By all of them: a reader must have met every thread that acquires one."""
+
+
+Announced = Literal["nothing"] | Annotated[tuple[str, ...], Field(min_length=1)]
+"""What a flag announces."""
+
+
 class Member(_Strict):
     """A member of a parameter that is a struct passed by value."""
 
@@ -56,6 +72,10 @@ class Member(_Strict):
     """As of `Parameter.pointees`."""
     scope: Literal["gpu", "sys"] = "sys"
     """As of `Parameter.scope`."""
+    array: Array | None = None
+    """As of `Parameter.array`."""
+    announces: Announced | None = None
+    """As of `Parameter.announces`."""
 
 
 class Parameter(_Strict):
@@ -79,6 +99,12 @@ class Parameter(_Strict):
     scope: Literal["gpu", "sys"] = "sys"
     """For a flag, which must say so: who must see it in order, this GPU alone or also others and
     the host."""
+    array: Array | None = None
+    """For a flag: that several lie there, and which of them threads go by; without it there is
+    one."""
+    announces: Announced | None = None
+    """For a flag that this kernel sets: what it stores that is there once the flag is seen, by
+    name; without it, all that it stores. `nothing` for one that it only sets back."""
     fields: tuple[Member, ...] = ()
     """For a struct: all members that the kernel uses, without overlap."""
 

@@ -43,7 +43,8 @@ def check_contract(contract: Contract, source: str) -> None:
     found = [
         Problem(f"{source}: {where}", saw, want)
         for where, saw, want in (
-            *_names(contract), *_classes(contract), *_tables(contract), *_structs(contract),
+            *_names(contract), *_classes(contract), *_flags(contract), *_tables(contract),
+            *_structs(contract),
             *_buffers(contract), *_launch(contract), *_neighbours(contract),
         )
     ]  # fmt: skip
@@ -112,6 +113,29 @@ def _classes(contract: Contract) -> Iterator[Fault]:
             yield where, f"`rounds` of {_kind(contract, one)}", want
 
 
+def _flags(contract: Contract) -> Iterator[Fault]:
+    """What is said of flags: which of several, and what they announce."""
+    flags = {one.name for one in named(contract) if is_(one, Class.FLAG)}
+    stored = [name for name in contract.writes if name not in flags]
+    for one in named(contract):
+        where, stated = f"parameters: {one.name}", one.model_fields_set & {"array", "announces"}
+        if one.name not in flags:
+            for key in sorted(stated):
+                yield where, f"`{key}` of {one.holds}", "it for flags alone"
+            continue
+        if one.pointees is Class.FLAG and one.array is None:
+            yield where, "a table of flags without `array`", "`same`, `own` or `all`"
+        is_set = one.name in contract.writes
+        if one.announces is None and is_set and len(stored) > 1:
+            want = f"which of {listed(stored)} it announces, or `nothing` if it is only set back"
+            yield where, "a flag that is set without `announces`", want
+        if one.announces is not None and not is_set:
+            yield where, "`announces` of a flag not in `writes`", "it for flags that are set"
+        for name in () if one.announces in (None, "nothing") else one.announces:
+            if name not in stored:
+                yield f"{where}: announces", repr(name), f"what is stored ({listed(stored)})"
+
+
 def _comes_in_rounds(contract: Contract, one: Named) -> bool:
     if is_(one, Class.MAILBOX):
         return one.after is not None
@@ -144,7 +168,8 @@ def _structs(contract: Contract) -> Iterator[Fault]:
         where = f"parameters: {one.name}"
         if (one.holds == "struct") is not bool(one.fields):
             yield where, f"{one.holds} with {len(one.fields)} fields", "`struct` with its fields"
-        if one.holds == "struct" and (one.descriptor or one.after or one.pointees):
+        more = one.descriptor or one.after or one.pointees or one.array
+        if one.holds == "struct" and (more or one.announces is not None):
             yield where, "more than `fields`", "what each member is, at the member"
         members = sorted(one.fields, key=lambda member: member.offset)
         for first, second in pairwise(members):

@@ -5,7 +5,7 @@ An audit speaks of one cubin of one unit, architecture and variant. A kernel tes
 a measured claim of any other build says nothing of it, however the source is the same. Units that
 are built for the architecture that ran are audited where the region's tier owes it: there every
 launch of theirs tells its variant and its digest. Elsewhere only what is told, and was audited, is
-held against the audit.
+held against the audit. A launch of a unit that the manifest does not have counts nowhere.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -58,6 +58,8 @@ def code_fault(
     predicate = statement.predicate
     if not isinstance(predicate, Launching):
         return None
+    if strange := _strange(predicate, manifest):
+        return Answer(Status.OTHER_CODE, strange)
     arch = predicate.machine.arch
     built = {unit.id: unit for unit in manifest.units if arch in unit.archs}
     if not built:
@@ -75,6 +77,15 @@ def code_fault(
         return Answer(Status.UNAUDITED, faults[0].detail, first=_each(faults))
     text = _unseen(about, predicate.inputs.unit, built, looked) if owed else ""
     return Answer(Status.OTHER_CODE, text) if text else None
+
+
+def _strange(predicate: Launching, manifest: Manifest) -> str:
+    """Which launch names a unit that is none; empty where all of them are the manifest's."""
+    known = {None, PATH_UNIT, *(unit.id for unit in manifest.units)}
+    for launch in predicate.execution.launches:
+        if launch.unit not in known:
+            return f"the launch of {launch.name} names {launch.unit}, no unit of the manifest"
+    return ""
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ from fasttrack.rules.evidence.forged_signature import ForgedSignature
 from fasttrack.rules.evidence.future_run import FutureRun
 from fasttrack.rules.evidence.impossible_time import ImpossibleTime
 from fasttrack.rules.evidence.interleaved import Interleaved
+from fasttrack.rules.evidence.loosened_contract import LoosenedContract
 from fasttrack.rules.evidence.mixed_boundary import MixedBoundary
 from fasttrack.rules.evidence.moved_boundary import MovedBoundary
 from fasttrack.rules.evidence.no_claim import NoClaim
@@ -271,6 +272,7 @@ RULES: tuple[Rule, ...] = (
     NoClaim(),
     MixedBoundary(),
     AuditedCode(),
+    LoosenedContract(),
 )
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a pydantic model has against a document, in words for the document's author."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -48,11 +48,22 @@ def problems_of(
         model: the model that was validated; names the keys that are known.
     """
     entries = error.errors(include_url=False)
-    found = [_problem(entry, document, model) for entry in entries[:_MAX_PROBLEMS]]
+    found = _told_once(_problem(entry, document, model) for entry in entries[:_MAX_PROBLEMS])
     if len(entries) > _MAX_PROBLEMS:
         rest = len(entries) - _MAX_PROBLEMS
         found.append(Problem(document.where(()), f"{rest} more problems", "none"))
     return found
+
+
+def _told_once(problems: Iterable[Problem]) -> list[Problem]:
+    """One problem of each value: of what may be one thing or another, it wants either."""
+    found: dict[tuple[str, str], Problem] = {}
+    for one in problems:
+        old = found.get((one.where, one.saw))
+        either = f"{old.want}, or {one.want}" if old is not None else one.want
+        fix = one.fix if old is None else old.fix or one.fix
+        found[one.where, one.saw] = Problem(one.where, one.saw, either, fix)
+    return list(found.values())
 
 
 def _problem(entry: "ErrorDetails", document: "Document", model: type[BaseModel]) -> Problem:

@@ -53,6 +53,20 @@ def test_a_waiver_holds_to_the_end_of_its_last_day() -> None:
     assert said.no_waiver(_audited(), DAY + timedelta(days=1)) == "it expired after 2027-03-01"
 
 
+def test_a_waiver_does_not_hold_before_its_first_day() -> None:
+    text = TEXT.replace("    expires:", "    since: 2027-02-01\n    expires:")
+    said, first = load_approvals(text, "approvals.yaml"), date(2027, 2, 1)
+    assert said.waiver(_audited(), first) == said.waivers[0]
+    assert said.waiver(_audited(), first - timedelta(days=1)) is None
+    assert said.no_waiver(_audited(), first - timedelta(days=1)) == "it begins on 2027-02-01"
+
+
+def test_a_waiver_that_ends_before_it_begins_is_bad_input() -> None:
+    text = TEXT.replace("    expires:", "    since: 2027-03-02\n    expires:")
+    with pytest.raises(InputError, match="waivers: saw scale from 2027-03-02 to 2027-03-01"):
+        load_approvals(text, "approvals.yaml")
+
+
 WRONG = {
     "a day too late": ({}, 1, "it expired after 2027-03-01"),
     "another skeleton": ({"skeleton": ONE}, 0, "it was given for another skeleton, 222222222222"),
@@ -77,6 +91,7 @@ SKELETONS, DAYS = st.sampled_from((ONE, OTHER)), st.integers(-2, 2)
 WAIVERS = st.builds(
     Waiver, kernel=NAMES, arch=ARCHS, skeleton=SKELETONS, reason=st.just("Looked at."),
     owner=st.just("@x"), expires=DAYS.map(lambda days: DAY + timedelta(days=days)),
+    since=st.none() | DAYS.map(lambda days: DAY + timedelta(days=days)),
 )  # fmt: skip
 RESULTS = st.builds(
     _audited, kernel=NAMES, arch=ARCHS, skeleton=SKELETONS, verdict=st.sampled_from(Verdict)
@@ -92,7 +107,7 @@ def test_a_waiver_that_holds_says_so_and_one_that_does_not_says_why(
         one
         for one in waivers
         if (one.kernel, one.arch, one.skeleton) == (audited.kernel, audited.arch, audited.skeleton)
-        if audited.verdict is Verdict.UNPROVEN and day <= one.expires
+        if audited.verdict is Verdict.UNPROVEN and (one.since or day) <= day <= one.expires
     ]
     found = said.waiver(audited, day)
     assert [found] == (holding or [None])
@@ -123,7 +138,7 @@ def test_approvals_that_say_too_little_or_too_much_are_bad_input(
 
 @pytest.mark.parametrize("key", ["skeletons", "waivers"])
 def test_a_kernel_that_is_named_twice_is_bad_input(key: str) -> None:
-    entries = load_approvals(TEXT, "x").model_dump(mode="json")[key]
+    entries = load_approvals(TEXT, "x").model_dump(mode="json", exclude_none=True)[key]
     twice = [*entries, *entries]
     text = f"approvals: 1\n{key}: {twice!r}".replace("'", '"')
     with pytest.raises(InputError, match=rf"^approvals.yaml: {key}: saw scale for sm_\d+a twice"):

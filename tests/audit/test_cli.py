@@ -58,7 +58,7 @@ def test_a_proved_kernel_says_what_was_not_looked_at(
         capsys.readouterr().out
         == f"""proved  scale  sm_90a  right.ptx
   waits    0x00b0
-  triggers 0x0130
+  triggers 0x0140
   skeleton {skeleton_of(kernel(RIGHT))}
 
 note order between launches not checked for scale: its contract names no

@@ -101,3 +101,20 @@ def test_a_star_stands_for_any_characters_and_nothing_else_does(
     assert matches(name, name)
     assert matches(name, "*")
     assert not matches(name + "x", name)
+
+
+def test_a_flag_may_be_set_and_announce_nothing() -> None:
+    text = SOUND.replace("scope: sys", "scope: sys, announces: nothing")
+    text = text.replace("writes: [result]\n", "writes: [result, rows, full]\n")
+    assert load_contract(text, "contract.yaml").parameters[-1].fields[-1].announces == "nothing"
+
+
+@pytest.mark.parametrize("name", ["n", "y", "no", "on"])
+def test_a_name_that_some_readers_take_for_a_boolean_must_stand_in_quotes(name: str) -> None:
+    text = SOUND.replace("name: count", f"name: {name}")
+    with pytest.raises(
+        InputError, match=rf"saw `{name}` without quotes.*fix: quote it: \"{name}\""
+    ):
+        load_contract(text, "contract.yaml")
+    contract = load_contract(text.replace(f"name: {name},", f'name: "{name}",'), "contract.yaml")
+    assert contract.parameters[3].name == name

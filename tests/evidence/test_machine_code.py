@@ -144,6 +144,8 @@ def proved_here(audits: list[Audit]) -> set[tuple[str, str, str]]:
 def expected(kind: Kind, own: str, wanted: str, launches: list[Launch], audits: list[Audit]) -> str:
     """The status where audits are owed, by a table of what each launch is."""
     shown = proved_here(audits)
+    if "gone" in {one.unit for one in launches}:
+        return "other-code"
     faults, seen = [], set()
     for unit, variant, cubin in launches:
         whose = unit or own
@@ -170,6 +172,8 @@ def expected(kind: Kind, own: str, wanted: str, launches: list[Launch], audits: 
 def compared(own: str, launches: list[Launch], audits: list[Audit]) -> str:
     """The status where audits are not owed: only what is told and audited can be otherwise."""
     shown = proved_here(audits)
+    if "gone" in {one.unit for one in launches}:
+        return "other-code"
     for unit, variant, cubin in launches:
         whose = unit or own
         place = (whose, variant or ("all" if whose == "mla" else None))
@@ -250,6 +254,14 @@ def test_an_audit_counts_for_its_own_unit_arch_variant_and_digest_alone(
     if status == "unaudited":
         assert found.first == (audit_cell("kda", HERE, "a"),)
         assert digest("1") in found.detail
+
+
+@pytest.mark.parametrize("of", [OWING, FREE], ids=["owing", "free"])
+def test_a_launch_of_a_unit_that_the_manifest_lacks_is_refused_by_name(of: Manifest) -> None:
+    run = ran(Kind.KERNEL_TEST, "kda", "a", Launch("gone"), Launch(None, "a", "1"))
+    found = answered(run, [audited(Audit())], of)
+    assert (found.status, found.covers) == ("other-code", False)
+    assert found.detail == "the launch of k0 names gone, no unit of the manifest"
 
 
 def test_other_evidence_launches_what_it_likes() -> None:

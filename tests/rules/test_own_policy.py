@@ -21,6 +21,7 @@ CAN_NOT_FIRE = {
     "FT502": "no fixture can sign as the lab",
     "FT533": "no fixture can sign as the lab",
     "FT534": "a note",
+    "FT535": "no fixture has machine code",
     **{f"FT{number}": "no fixture can sign as the lab" for number in range(506, 516)},
     **{f"FT{number}": "a note" for number in range(516, 533)},
 }

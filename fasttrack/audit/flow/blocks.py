@@ -151,6 +151,34 @@ class Blocks:
         }
 
     @cached_property
+    def rejoins(self) -> dict[int, int]:
+        """Of runs, the next one that every way from there comes to, where there is one.
+
+        Ways that end without a branch count as none.
+        """
+        order = self.order
+        place = {start: at for at, start in enumerate(order)}
+        every = (1 << len(order)) - 1
+        under = {start: every if self.next[start] else 1 << place[start] for start in order}
+        changed = True
+        while changed:
+            changed = False
+            for start in reversed(order):
+                common = every
+                for one in self.next[start]:
+                    common &= under[one]
+                common = (common if self.next[start] else 0) | 1 << place[start]
+                if common != under[start]:
+                    under[start] = common
+                    changed = True
+        found = {}
+        for start in order:
+            later = [one for one in order if one != start and under[start] >> place[one] & 1]
+            if later and under[start] != every:
+                found[start] = max(later, key=lambda one: under[one].bit_count())
+        return found
+
+    @cached_property
     def order(self) -> tuple[int, ...]:
         """Runs that can be reached, each after those before it, loops apart."""
         done: list[int] = []

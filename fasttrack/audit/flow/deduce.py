@@ -8,9 +8,9 @@ is worked out here is that of one number that is not known, for the few that it 
 
 from collections.abc import Callable, Iterator, Mapping
 
+from fasttrack.audit.flow.names import Names
 from fasttrack.audit.flow.state import State
 from fasttrack.audit.flow.threads import WORD
-from fasttrack.audit.flow.values import Names
 
 MOST = 16
 """How many numbers are tried at most."""

@@ -29,14 +29,14 @@ def undecided(context: Context, state: State, guard: Register) -> bool:
     return bool(unknown) or bool(true and false)
 
 
-def may_run(context: Context, state: State, instruction: Instruction) -> int:
-    """Threads for which a guard may be true."""
+def may_run(context: Context, state: State, instruction: Instruction, runs: bool = True) -> int:
+    """Threads for which a guard may be true; or, unless it `runs`, those for which it may not."""
     guard = instruction.guard
     if guard is None:
-        return state.mask
+        return state.mask if runs else 0
     number = context.register(state, guard, 0).number
     true, false, unknown = decided(number, state.mask, context.threads.count)
-    return unknown | (false if guard.negated else true)
+    return unknown | (false if guard.negated is runs else true)
 
 
 def divide(
@@ -84,6 +84,14 @@ def by_one(
 def agreed(context: Context, value: Value) -> bool:
     """Whether all threads of a block see the same truth, though it is not known which."""
     return value.name is not None and context.names.uniform[value.name]
+
+
+def go_alike(context: Context, states: list[State], conditions: tuple[Register, ...]) -> bool:
+    """Whether threads that were told apart under guards go the same way all the same."""
+    names = {tuple(context.register(one, at, 0).name for at in conditions) for one in states}
+    known = context.names.uniform
+    alike = len(names) == 1 and all(one is not None and known[one] for one in min(names))
+    return alike and len({one.tokens for one in states}) == 1
 
 
 def refine(state: State, condition: Register, value: Value, truth: bool) -> None:

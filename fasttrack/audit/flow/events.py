@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens at an instruction, for the rules: accesses of memory, fences, waits, arrivals."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from fasttrack.audit.flow.state import Tokens
@@ -25,6 +25,10 @@ class Does(Enum):
     ACQUIRE = "acquire"
     """Drops what was cached: reads after it see what was written before a flag that was seen."""
     ASYNC_FENCE = "async fence"
+    COMMIT = "commit"
+    """Bulk stores that a thread has started become a group."""
+    GROUPS = "groups"
+    """A wait for its groups, all but the newest: how many of those is in `address`."""
     ARRIVE = "arrive"
     """At an mbarrier: `address` is its own."""
     COPY = "copy"
@@ -51,6 +55,9 @@ class Event:
             mbarrier counts bytes; of an acquire, `flag` if a flag was read;
             of an arrival, `bytes` if it also says how many bytes are to come.
         sure: whether it happens in every run that comes here.
+        surely: those of the threads that do it whenever they come here.
+        where: what the address is called, if it has one name and all threads of a block agree on
+            it, or one thread alone goes there; else None.
     """
 
     does: Does
@@ -63,3 +70,9 @@ class Event:
     constant: bool = False
     how: str = ""
     sure: bool = True
+    surely: int = -1
+    where: tuple[int, int] | None = None
+
+    def passed_by(self, passing: int) -> "Event":
+        """The same of an instruction that some threads leave out."""
+        return replace(self, sure=False, surely=self.mask & ~passing)

@@ -7,19 +7,32 @@ from functools import cached_property
 
 from fasttrack.audit.contract import Class, Contract
 from fasttrack.audit.finding import Finding, Verdict
+from fasttrack.audit.flow.alike import Search
 from fasttrack.audit.flow.blocks import BYTES, Blocks, blocks_of
 from fasttrack.audit.flow.events import Does, Event
+from fasttrack.audit.flow.flags import Flags, flags_of
 from fasttrack.audit.flow.graph import Graph, Key
+from fasttrack.audit.flow.groups import sure_to_come
 from fasttrack.audit.flow.handoff import settled
 from fasttrack.audit.flow.layout import Layout, Slot, layout_of
 from fasttrack.audit.flow.mbarriers import possible
-from fasttrack.audit.flow.meetings import company_of
+from fasttrack.audit.flow.meetings import (
+    Barrier,
+    Instances,
+    barriers_of,
+    company_of,
+    instances,
+)
 from fasttrack.audit.flow.opcodes import KNOWN
 from fasttrack.audit.flow.operands import Context
 from fasttrack.audit.flow.spread import After, Narrow, Spread, Things
 from fasttrack.audit.flow.threads import Threads
+from fasttrack.audit.flow.together import together
 from fasttrack.audit.flow.values import ONE_OF
+from fasttrack.audit.flow.walk import keeps_apart
 from fasttrack.audit.program import Kernel
+
+_STEADY = (Class.STATIC, Class.DYNAMIC, Class.METADATA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +81,59 @@ class Facts:
     def company(self) -> dict[int, int]:
         """Of each barrier, by the instruction's address, the threads that may come to it."""
         return company_of(self.graph)
+
+    @cached_property
+    def sure_to_come(self) -> dict[int, int]:
+        """Of each barrier, by the instruction's address, the threads that surely come to it."""
+        return sure_to_come(self.graph, self.met)
+
+    @cached_property
+    def met(self) -> tuple[tuple[Barrier, Instances], ...]:
+        """The barriers, and which of their points may be the same instance."""
+        found = barriers_of(self.graph).values()
+        return tuple((one, instances(self.graph, one)) for one in found)
+
+    @cached_property
+    def taken(self) -> dict[int, frozenset[str]]:
+        """Of each read of a mailbox, by the instruction's address, the flags that it is behind."""
+        found: dict[int, frozenset[str]] = {}
+        for _, event in self.those(Does.READ):
+            slots = [one.slot for one in self.places(event) if one.holds is Class.MAILBOX]
+            names = frozenset(one.after for one in slots if one is not None and one.after)
+            if names:
+                address = event.instruction.address
+                found[address] = found.get(address, frozenset()) | names
+        return found
+
+    @cached_property
+    def together(self) -> frozenset[int]:
+        """Addresses of the instructions to which whole warps come that have not parted."""
+        return together(self.graph)
+
+    @cached_property
+    def met_alike(self) -> tuple[tuple[Barrier, Instances], ...]:
+        """The same, where it is also known which branches all threads of a block take alike."""
+        blocks, context = self.graph.blocks, self.graph.context
+        if context.threads.blocks > 1:
+            return self.met
+        found = Search(blocks, context, self.steady, keeps_apart).alike()
+        return tuple((one, at if one.wide else found.in_step(at)) for one, at in self.met)
+
+    @cached_property
+    def steady(self) -> frozenset[int]:
+        """Addresses of loads of memory that does not change once a kernel may read it."""
+        reads: dict[int, bool] = {}
+        for _, event in self.those(Does.READ):
+            address = event.instruction.address
+            same = event.how == "load" and not event.strong
+            same = same and all(one.holds in _STEADY for one in self.places(event))
+            reads[address] = reads.get(address, True) and same
+        return frozenset(address for address, same in reads.items() if same)
+
+    @cached_property
+    def flags(self) -> Flags:
+        """The flags, and who acquires them."""
+        return flags_of(self.graph)
 
     def arrivers(self, event: Event) -> int:
         """The warps of which some thread arrives at what may be the mbarrier of an event."""

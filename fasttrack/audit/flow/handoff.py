@@ -10,9 +10,11 @@ a graph that leaves nothing out, so the last one does, too.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from fasttrack.audit.flow.blocks import Blocks
 from fasttrack.audit.flow.explore import Explorer
+from fasttrack.audit.flow.flags import flags_of
 from fasttrack.audit.flow.graph import Grants, Graph, Key
 from fasttrack.audit.flow.mbarriers import mbarrier_grants
 from fasttrack.audit.flow.meetings import Barrier, Instances, barriers_of, instances, last_of
@@ -28,14 +30,15 @@ ROUNDS = 12
 def settled(blocks: Blocks, make: Callable[[], Context]) -> Graph:
     """The graph of a kernel, with everything passed on that can be shown to be."""
     grants = Grants()
-    pointers = NOWHERE
+    pointers = distances = NOWHERE
     for _ in range(ROUNDS):
         context = make()
-        context.pointers = pointers
+        context.pointers, context.distances = pointers, distances
         graph = Explorer(blocks, context, grants).explore()
-        if context.followed and context.pointers != pointers:
-            # What was shown without these pointers is not shown with them.
-            pointers = context.pointers
+        more_pointers = context.followed and context.pointers != pointers
+        if more_pointers or context.distances != distances:
+            # What was shown without these is not shown with them.
+            pointers, distances = context.pointers, context.distances
             continue
         spins = graph.spins | grants.spins
         more = Grants(barrier_grants(graph), mbarrier_grants(graph), spins)
@@ -48,8 +51,9 @@ def settled(blocks: Blocks, make: Callable[[], Context]) -> Graph:
 def barrier_grants(graph: Graph) -> dict[Key, dict[str, int]]:
     """Of each node that ends in a barrier, the threads that leave it with each token."""
     grants: dict[Key, dict[str, int]] = {}
+    flags = flags_of(graph)
     for name, barrier in barriers_of(graph).items():
-        given = _given(graph, barrier)
+        given = _given(graph, barrier, partial(flags.passed, in_warp=name == "warp"))
         if name == "cluster":
             given = _after_arrival(graph, given)
         else:
@@ -61,7 +65,9 @@ def barrier_grants(graph: Graph) -> dict[Key, dict[str, int]]:
     return grants
 
 
-def _given(graph: Graph, barrier: Barrier) -> dict[Key, dict[str, int]]:
+def _given(
+    graph: Graph, barrier: Barrier, passed: Callable[[str, int], str | None]
+) -> dict[Key, dict[str, int]]:
     """Of each point of a barrier, the threads that have each token once it is passed."""
     found = instances(graph, barrier)
     taking_part = [
@@ -77,9 +83,11 @@ def _given(graph: Graph, barrier: Barrier) -> dict[Key, dict[str, int]]:
             continue
         for at, key in enumerate(found.points):
             for token in held if found.tokens[at] is not None else ():
-                if sure_of(found, at, token, barrier.count is not None) & present & group:
+                sure = sure_of(found, at, token, barrier.count is not None) & present & group
+                gained = passed(token, sure) if sure else None
+                if gained is not None:
                     tokens = given.setdefault(key, {})
-                    tokens[token] = tokens.get(token, 0) | (group & barrier.arrive[key])
+                    tokens[gained] = tokens.get(gained, 0) | (group & barrier.arrive[key])
     return given
 
 

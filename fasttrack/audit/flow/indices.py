@@ -11,7 +11,8 @@ from fasttrack.audit.flow.threads import Lanes, truth_of
 from fasttrack.audit.flow.values import ANY, FlagRead, Value, scaled_bases
 from fasttrack.audit.program import Instruction, Special
 
-_STABLE = ("SR_CTAID", "SR_NCTAID", "SR_NTID", "SR_CgaSize", "SR_GRIDID")
+STABLE = ("SR_CTAID", "SR_NCTAID", "SR_NTID", "SR_CgaSize", "SR_GRIDID")
+"""Numbers that are the same for all threads of a block, by how they begin."""
 
 
 def special(context: Context, state: State, instruction: Instruction) -> None:
@@ -42,7 +43,7 @@ def _special(context: Context, text: str) -> Value:
         if not context.clustered:
             return Value(0)
         return Value(None, context.names.of((text,), uniform=True))
-    if text.startswith(_STABLE):
+    if text.startswith(STABLE):
         return Value(None, context.names.of((text,), uniform=threads.blocks == 1))
     return ANY
 

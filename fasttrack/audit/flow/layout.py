@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from fasttrack.audit.contract import Class, Contract
+from fasttrack.audit.contract import Announced, Array, Class, Contract
 from fasttrack.audit.flow.values import Base, Space
 from fasttrack.audit.program import Kernel
 
@@ -26,6 +26,8 @@ class Slot:
         sentinel: a mailbox of which the values themselves say whether they are there.
         rounds: after how many waits or acquires it is read anew.
         descriptor: it is a TMA descriptor.
+        array: of flags, which of them threads go by; None where there is one.
+        announces: names of what a flag announces; None for all that the kernel stores.
     """
 
     name: str
@@ -38,6 +40,12 @@ class Slot:
     sentinel: bool = False
     rounds: int = 1
     descriptor: bool = False
+    array: Array | None = None
+    announces: tuple[str, ...] | None = None
+
+    def is_called(self, name: str) -> bool:
+        """Whether a contract means this slot by a name: its own, or that of the member."""
+        return name in (self.name, self.name.rsplit(".", 1)[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,7 @@ class Layout:
     def named(self, name: str) -> Slot | None:
         """The slot of that name, or of that member's name."""
         for slot in self.slots:
-            if name in (slot.name, slot.name.rsplit(".", 1)[-1]):
+            if slot.is_called(name):
                 return slot
         return None
 
@@ -110,6 +118,7 @@ def layout_of(kernel: Kernel, contract: Contract | None) -> Layout:
                     f"{said.name}.{member.name}", parameter.offset + member.offset, member.size,
                     member.holds, member.pointees, member.after, member.scope,
                     member.sentinel, member.rounds,
+                    array=member.array, announces=_names(member.announces),
                 )
                 for member in said.fields
             )  # fmt: skip
@@ -118,6 +127,11 @@ def layout_of(kernel: Kernel, contract: Contract | None) -> Layout:
                 Slot(
                     said.name, parameter.offset, parameter.size, said.holds, said.pointees,
                     said.after, said.scope, said.sentinel, said.rounds, said.descriptor,
+                    said.array, _names(said.announces),
                 )
             )  # fmt: skip
     return Layout(kernel.bank_offset, tuple(slots), DRIVERS.get(kernel.bank_offset))
+
+
+def _names(announced: Announced | None) -> tuple[str, ...] | None:
+    return () if announced == "nothing" else announced

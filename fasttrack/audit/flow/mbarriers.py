@@ -2,6 +2,7 @@
 """What everybody holds who arrives at an mbarrier."""
 
 from fasttrack.audit.flow.events import Does, Event
+from fasttrack.audit.flow.flags import Flags, flags_of
 from fasttrack.audit.flow.graph import Graph, Key
 from fasttrack.audit.flow.state import Tokens, passed_on
 from fasttrack.audit.flow.threads import Number, mask_of, members
@@ -16,6 +17,7 @@ def mbarrier_grants(graph: Graph) -> dict[int, frozenset[str]]:
     """
     later = copies_to_come(graph)
     known: dict[int, list[Tokens]] = {}
+    arrive: dict[int, int] = {}
     anywhere: list[Tokens] = []
     for key, node in graph.nodes.items():
         for at, event in enumerate(node.events):
@@ -29,9 +31,18 @@ def mbarrier_grants(graph: Graph) -> dict[int, frozenset[str]]:
                 guards = (None, event.instruction.guard)
                 held = {token for place, token, guard in coming if place == one and guard in guards}
                 known.setdefault(one, []).append(event.tokens | held)
+                arrive[one] = arrive.get(one, 0) | event.mask
+    flags = flags_of(graph)
     return {
-        one: passed_on(frozenset.intersection(*tokens, *anywhere)) for one, tokens in known.items()
+        one: _passed(flags, passed_on(frozenset.intersection(*tokens, *anywhere)), arrive[one])
+        for one, tokens in known.items()
     }
+
+
+def _passed(flags: Flags, tokens: Tokens, arrive: int) -> Tokens:
+    """What others gain from threads that all hold some tokens."""
+    gained = (flags.passed(one, arrive, in_warp=False) for one in tokens)
+    return frozenset(one for one in gained if one is not None)
 
 
 Coming = frozenset[tuple[int, str, Register | None]]

@@ -4,10 +4,11 @@
 from collections import deque
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import chain, combinations
 
 from fasttrack.audit.flow.events import Does
 from fasttrack.audit.flow.graph import Graph, Key, Node
+from fasttrack.audit.flow.operands import is_predicate
 from fasttrack.audit.flow.reach import Ways, contradict, ways
 from fasttrack.audit.flow.state import Tokens
 from fasttrack.audit.flow.threads import Number, mask_of, members, union
@@ -106,7 +107,8 @@ def _numbered(
 
 
 def _count(last: Instruction) -> int | None:
-    if len(last.operands) < 2:
+    """How many come: the second operand, unless that is what they vote (`BAR.RED.OR 0x0, P0`)."""
+    if len(last.operands) < 2 or is_predicate(last.operands[1]):
         return None
     operand = last.operands[1]
     if isinstance(operand, Immediate):
@@ -149,8 +151,8 @@ def instances(graph: Graph, barrier: Barrier) -> Instances:
                     beside[two] |= 1 << one
                     waiting.append((one, two))
 
-    for key, following in ending(graph, place):
-        pair({place[key, True]: 0}, into[following])
+    for (key, ends), following in chain(ending(graph, place), going_around(graph, place)):
+        pair({place[key, ends]: 0}, into[following])
     for apart in parting(graph):
         for one, two in combinations([into[key] for key in apart], 2):
             pair(one, two)
@@ -161,12 +163,25 @@ def instances(graph: Graph, barrier: Barrier) -> Instances:
     return Instances(points, beside, mask, tokens)
 
 
-def ending(graph: Graph, place: Container[tuple[Key, bool]]) -> Iterable[tuple[Key, Key]]:
+Point = tuple[Key, bool]
+"""A node of a barrier, or one at which threads end: then the second is true."""
+
+
+def ending(graph: Graph, place: Container[Point]) -> Iterable[tuple[Point, Key]]:
     """Where some threads of a block end, with each node that others go on to."""
     for key, node in graph.nodes.items():
         if not node.uniform and (key, True) in place:
             for edge in node.edges:
-                yield key, edge.to
+                yield (key, True), edge.to
+
+
+def going_around(graph: Graph, place: Container[Point]) -> Iterable[tuple[Point, Key]]:
+    """Where some threads of a block take part under a guard, and where others go on to."""
+    for key, node in graph.nodes.items():
+        if not node.uniform and (key, False) in place:
+            for edge in node.edges:
+                if edge.around:
+                    yield (key, False), edge.to
 
 
 def parting(graph: Graph) -> Iterable[list[Key]]:

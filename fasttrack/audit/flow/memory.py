@@ -7,11 +7,12 @@ from dataclasses import replace
 from fasttrack.audit.contract import Class
 from fasttrack.audit.flow.events import Does, Event
 from fasttrack.audit.flow.opcodes import READS, WRITES, width
-from fasttrack.audit.flow.operands import Context
+from fasttrack.audit.flow.operands import Context, spot
 from fasttrack.audit.flow.state import State
 from fasttrack.audit.flow.threads import Number
 from fasttrack.audit.flow.values import (
     ANY,
+    DISTANCE,
     FROM_SHARED,
     LOADED_BASE,
     NOWHERE,
@@ -23,6 +24,7 @@ from fasttrack.audit.flow.values import (
     Space,
     Value,
     any_of,
+    is_distance,
     join,
 )
 from fasttrack.audit.program import Address, Constant, Instruction, Operand, Register
@@ -31,7 +33,8 @@ SCOPES = ("CTA", "SM", "GPU", "SYS")
 """How far a strong access or a fence reaches, from near to far."""
 _UNKNOWN = frozenset({UNKNOWN_BASE})
 _WINDOW = frozenset({Base(Space.WINDOW)})
-_ON_CHIP = frozenset({Base(Space.SHARED), Base(Space.LOCAL)})
+ON_CHIP = frozenset({Base(Space.SHARED), Base(Space.LOCAL)})
+"""Memory that no other kernel sees."""
 
 
 def scope_of(instruction: Instruction) -> str:
@@ -52,23 +55,23 @@ def global_access(context: Context, state: State, instruction: Instruction) -> I
     how = READS.get(instruction.opcode) or WRITES[instruction.opcode]
     found = list(_targets(context, state, instruction, how))
     strong, constant = scope_of(instruction), "CONSTANT" in instruction.modifiers
+    where = spot(context, state, instruction) if strong else None
     for does, access, number in found:
         bases = access - {FROM_SHARED}
         context.followed |= FROM_SHARED in access
-        if bases and bases <= _ON_CHIP:
+        if bases and bases <= ON_CHIP:
             continue
         if how == "load" and bases == _WINDOW:
             _read_parameter(context, state, instruction, number)
             return
         yield Event(
             does, instruction, state.tokens, state.mask, bases or frozenset({UNKNOWN_BASE}),
-            number, strong, constant, how,
+            number, strong, constant, how, where=where,
         )  # fmt: skip
     if how in ("copy", "bulk") and found and found[0][0] is Does.READ:
         context.pointers |= {LOADED_BASE}
     if instruction.opcode == "ST":
-        for bases in _stored(context, state, instruction):
-            context.pointers |= bases
+        _put_shared(context, state, instruction)
     context.forget(state, instruction)
     register = context.split(instruction).register
     if register is not None and found:
@@ -93,9 +96,9 @@ def _targets(
 ) -> Iterator[tuple[Does, Bases, Number]]:
     places = addresses(instruction)
     if instruction.opcode in ("UTMALDG", "UTMASTG", "UTMAREDG"):
-        load = instruction.opcode == "UTMALDG"
-        descriptor = places[1] if load and len(places) > 1 else places[0]
-        yield Does.READ if load else Does.WRITE, _described(context, state, descriptor), None
+        # Behind the place in shared memory, which registers with coordinates follow.
+        does = Does.READ if instruction.opcode == "UTMALDG" else Does.WRITE
+        yield does, _described(context, state, places[-1]), None
     elif instruction.opcode in ("UBLKCP", "UBLKRED"):
         yield from _bulk(context, state, instruction, places)
     elif how == "copy":
@@ -176,7 +179,7 @@ def flag_read(context: Context, instruction: Instruction, bases: Bases) -> FlagR
 
 def has_read_flag(state: State) -> bool:
     """Whether threads have read a flag that they have not acquired yet."""
-    return any(one.startswith("seen:") for one in state.tokens) or any(
+    return any("seen:" in one for one in state.tokens) or any(
         isinstance(one.mark, FlagRead) and not one.mark.acquired for one in state.registers
     )
 
@@ -205,13 +208,22 @@ def shared_access(context: Context, state: State, instruction: Instruction) -> I
             Does.SHARED_WRITE, instruction, state.tokens, state.mask, address=number,
             how="counted" if opcode in ("STAS", "REDAS") else "store",
         )  # fmt: skip
-        for bases in _stored(context, state, instruction):
-            context.pointers |= bases
+        _put_shared(context, state, instruction)
     context.forget(state, instruction)
     register = context.split(instruction).register
     if opcode == "LDS" and register is not None and width(instruction) > 1:
         for at in range(width(instruction)):
             context.write(state, register, Value(None, None, context.pointers | {FROM_SHARED}), at)
+    elif register is not None and context.distances:
+        context.write(state, register, Value(None, None, context.distances))
+
+
+def _put_shared(context: Context, state: State, instruction: Instruction) -> None:
+    """What may be read from shared memory: pointers, and single words calculated from them."""
+    for bases in _stored(context, state, instruction):
+        context.pointers |= bases
+        if is_distance(bases) and (DISTANCE in bases or _stored_words(instruction) == 1):
+            context.distances = frozenset({DISTANCE})
 
 
 def _stored(context: Context, state: State, instruction: Instruction) -> Iterator[Bases]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from fasttrack.audit.contract import Class
 from fasttrack.audit.flow.layout import POINTER, Layout
+from fasttrack.audit.flow.names import Names
 from fasttrack.audit.flow.numbers import lift
 from fasttrack.audit.flow.opcodes import width
 from fasttrack.audit.flow.state import PREDICATE, SLOTS, State, fixed, slot_of
@@ -16,7 +17,6 @@ from fasttrack.audit.flow.values import (
     ONE_OF,
     Base,
     FlagRead,
-    Names,
     Space,
     Value,
     any_of,
@@ -108,6 +108,7 @@ class Context:
         clustered: whether blocks come in clusters.
         pointers: memory that pointers in shared memory may point to; found while looking.
         followed: whether such a pointer may have been read.
+        distances: `DISTANCE`, if a word calculated from pointers may lie in shared memory.
     """
 
     layout: Layout
@@ -116,6 +117,7 @@ class Context:
     names: Names = field(default_factory=Names)
     pointers: frozenset[Base] = frozenset()
     followed: bool = False
+    distances: frozenset[Base] = frozenset()
     constants: dict[int, Value] = field(default_factory=dict)
     splits: dict[int, Split] = field(default_factory=dict)
     slots: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -205,7 +207,10 @@ class Context:
     def register(self, state: State, register: Register, high: int) -> Value:
         """What a register holds, as it is."""
         slot = slot_of(register)
-        return fixed(register) if slot is None else state.registers[slot + high]
+        if slot is None:
+            return fixed(register)
+        value = state.registers[slot + high]
+        return value.of(state.mask) if value.parts else value
 
     def with_sign(self, value: Value, register: Register) -> Value:
         """The value as the instruction sees it."""
@@ -259,6 +264,19 @@ class Context:
         bases = sum_bases((*low, *high))
         number = lift(lambda *words: sum(words), (operand.offset & WORD, *(v.number for v in low)))
         return Value(number, None, bases)
+
+
+def spot(context: Context, state: State, instruction: Instruction) -> tuple[int, int] | None:
+    """What an address is called, with its distance, if that is one place for all of a block."""
+    places = [one for one in instruction.operands if isinstance(one, Address)]
+    if not places:
+        return None
+    parts = (places[0].base, places[0].uniform)
+    words = tuple(context.register(state, one, 0) for one in parts if one is not None)
+    name = context.names.combine("at", words)
+    if name is None or not (context.names.uniform[name] or state.mask.bit_count() == 1):
+        return None
+    return name, places[0].offset
 
 
 def opposite_mark(mark: FlagRead) -> FlagRead:

@@ -29,7 +29,7 @@ class Spread:
         graph: the nodes.
         after: what may have happened after an event, given what may have before it.
         handed: of that, what others take over who meet the thread at a barrier or an mbarrier.
-        narrow: of that, what is left for those threads that go around a barrier.
+        narrow: of that, what is left for those threads that go on to a node.
     """
 
     def __init__(self, graph: Graph, after: After, handed: After, narrow: Narrow) -> None:
@@ -94,16 +94,18 @@ class Spread:
 
     def _enter(self, key: Key, things: Things) -> set[Key]:
         """Gives things to the nodes that follow, where threads do not go around a barrier."""
-        edges = self._graph.nodes[key].edges
-        return {one.to for one in edges if not one.around and self._add(one.to, things)}
+        return self._give(key, things, around=False)
 
     def _around(self, key: Key, things: Things) -> set[Key]:
         """Gives what came before a barrier to the nodes to which threads go around it."""
+        return self._give(key, things, around=True)
+
+    def _give(self, key: Key, things: Things, around: bool) -> set[Key]:
         edges = self._graph.nodes[key].edges
         return {
             one.to
             for one in edges
-            if one.around and self._add(one.to, self._narrow(things, one.mask))
+            if one.around is around and self._add(one.to, self._narrow(things, one.mask))
         }
 
     def _add(self, key: Key, things: Things) -> bool:

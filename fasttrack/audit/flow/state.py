@@ -5,6 +5,7 @@ Threads that have waited for different things are never put together: that is wh
 loop's first iteration needs no special case.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fasttrack.audit.flow.values import (
@@ -28,6 +29,8 @@ PDL = "pdl"
 TRIGGER = "trigger"
 """Token: the next kernel may have begun."""
 Tokens = frozenset[str]
+Guard = tuple[int, bool]
+"""A predicate's place in the list, and whether it must be false."""
 
 
 def flag_token(offset: int) -> str:
@@ -38,6 +41,11 @@ def flag_token(offset: int) -> str:
 def seen_token(offset: int) -> str:
     """Token: the flag was seen, but later reads are not ordered behind that."""
     return f"seen:{offset}"
+
+
+def all_token(token: str) -> str:
+    """Token: what another says of one flag of an array holds of all of them."""
+    return f"all-{token}"
 
 
 def again_token(head: int) -> str:
@@ -83,6 +91,8 @@ class State:
         stack: values on the stack by their offset.
         spilled: what was put somewhere on the stack; None if nothing was.
         dropped: what lay at places that are not the same on all ways; None if nothing did.
+        under: within a run, what registers hold where the guard is true under which they were last
+            written.
     """
 
     registers: list[Value]
@@ -92,12 +102,13 @@ class State:
     stack: dict[int, Value] = field(default_factory=dict)
     spilled: Value | None = None
     dropped: Value | None = None
+    under: dict[int, tuple[Guard, Value]] = field(default_factory=dict)
 
     def copy(self, mask: int | None = None) -> "State":
         """The same, to be changed apart."""
         return State(
             self.registers[:], self.mask if mask is None else mask, self.tokens,
-            dict(self.facts), dict(self.stack), self.spilled, self.dropped,
+            dict(self.facts), dict(self.stack), self.spilled, self.dropped, dict(self.under),
         )  # fmt: skip
 
 
@@ -109,6 +120,7 @@ def start(mask: int) -> State:
 def merge(old: State, new: State, count: int) -> bool:
     """Joins a state into another of the same tokens; whether that changed it."""
     changed = new.mask & ~old.mask != 0
+    old.under = dict(_both_under(old, new, count)) if old.under or new.under else {}
     registers = old.registers
     if registers != new.registers:  # values are equal only if they are the same object
         for at, (left, right) in enumerate(zip(registers, new.registers, strict=True)):
@@ -123,6 +135,23 @@ def merge(old: State, new: State, count: int) -> bool:
     changed |= _merge_stack(old, new, count)
     old.mask |= new.mask
     return changed
+
+
+def _both_under(old: State, new: State, count: int) -> Iterator[tuple[int, tuple[Guard, Value]]]:
+    """What registers hold under guards in both of two states; a guard that is false says all."""
+    for slot in old.under.keys() | new.under.keys():
+        one, two = old.under.get(slot), new.under.get(slot)
+        if one is not None and two is not None and one[0] == two[0]:
+            yield slot, (one[0], join(one[1], old.mask, two[1], new.mask, count))
+        elif one is not None and two is None and _is_false(new, one[0]):
+            yield slot, one
+        elif two is not None and one is None and _is_false(old, two[0]):
+            yield slot, two
+
+
+def _is_false(state: State, guard: Guard) -> bool:
+    number = state.registers[guard[0]].number
+    return isinstance(number, int) and bool(number) is guard[1]
 
 
 def _merge_stack(old: State, new: State, count: int) -> bool:

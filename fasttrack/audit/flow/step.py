@@ -8,13 +8,15 @@ from fasttrack.audit.flow.arithmetic import HANDLERS, handler
 from fasttrack.audit.flow.events import Does, Event
 from fasttrack.audit.flow.opcodes import FLOATS, INTEGERS, KNOWN, ON_CHIP, READS, WRITES
 from fasttrack.audit.flow.operands import Context
-from fasttrack.audit.flow.state import PDL, TRIGGER, State
-from fasttrack.audit.flow.values import Passed, Value
-from fasttrack.audit.program import Instruction, Register
+from fasttrack.audit.flow.state import PDL, PREDICATE, TRIGGER, State, slot_of
+from fasttrack.audit.flow.values import DISTANCE, UNKNOWN_BASE, Passed, Value, is_distance
+from fasttrack.audit.program import Immediate, Instruction, Register, Special
 
 _CONSTANT_LOADS = ("LDC", "LDCU", "ULDC")
 _BULK_STORES = frozenset({"UTMASTG", "UTMAREDG", "UBLKRED"})
 _PUTS = frozenset({"LDL", "STL"})
+_HINTS = frozenset("E C LDCU DEEP PF1 PF2 PML2 DML2 IV IVALL".split())  # noqa: SIM905
+"""Forms of `CCTL` that change no data."""
 TOLD_APART = frozenset(HANDLERS) | {f"U{one}" for one in HANDLERS}
 TOLD_APART |= {*_CONSTANT_LOADS, *_PUTS, "ACQBULK", "PREEXIT", "CCTL", "SYNCS"}
 """Instructions on which addresses, conditions or tokens depend."""
@@ -31,8 +33,28 @@ def step(context: Context, state: State, instruction: Instruction) -> Iterator[E
         memory.stack_access(context, state, instruction)
     elif opcode in _EVENTFUL:
         yield from _EVENTFUL[opcode](context, state, instruction)
-    elif opcode in FLOATS or opcode not in KNOWN:
+    elif opcode in FLOATS:
+        _float(context, state, instruction)
+    elif opcode not in KNOWN:
         context.forget(state, instruction)
+
+
+def _float(context: Context, state: State, instruction: Instruction) -> None:
+    """Arithmetic of floats: nothing is known of it but whether pointers were calculated with."""
+    far = any(is_distance(value.bases) for value in _words_read(context, state, instruction))
+    context.forget(state, instruction)
+    if far:
+        for slot in context.written(instruction):
+            state.registers[slot] = Value(bases=frozenset({DISTANCE}))
+
+
+def _words_read(context: Context, state: State, instruction: Instruction) -> Iterator[Value]:
+    """The registers that are read, and of pairs the second."""
+    for operand in context.split(instruction).sources:
+        slot = slot_of(operand) if isinstance(operand, Register) else None
+        if slot is not None and slot < PREDICATE:
+            yield state.registers[slot]
+            yield state.registers[slot + 1]
 
 
 def _event(does: Does, state: State, instruction: Instruction, strong: str = "") -> Event:
@@ -57,8 +79,8 @@ def _bulk_source(context: Context, state: State, instruction: Instruction) -> It
     number = None
     if words == ["G", "S"] and len(places) > 1:  # destination before source
         number = context.address(state, places[1], wide=False).number
-    elif len(places) > 1 and places[1].uniform is not None:  # source behind its descriptor
-        number = context.register(state, places[1].uniform, 0).number
+    elif places and places[0].uniform is not None:  # source before its descriptor
+        number = context.register(state, places[0].uniform, 0).number
     if instruction.opcode in _BULK_STORES or words == ["G", "S"]:
         yield Event(Does.BULK_SOURCE, instruction, state.tokens, state.mask, address=number)
 
@@ -129,11 +151,36 @@ def _fence(_: Context, state: State, instruction: Instruction) -> Iterator[Event
     yield _event(Does.FENCE, state, instruction, memory.scope_of(instruction))
 
 
-def _cache(_: Context, state: State, instruction: Instruction) -> Iterator[Event]:
+def _cache(context: Context, state: State, instruction: Instruction) -> Iterator[Event]:
+    if not set(instruction.modifiers) <= _HINTS:
+        yield from discarded(context, state, instruction)
     if "IVALL" in instruction.modifiers:
         how = "flag" if memory.has_read_flag(state) else ""
         yield Event(Does.ACQUIRE, instruction, state.tokens, state.mask, how=how)
         memory.acquire(state)
+
+
+def _commit(_: Context, state: State, instruction: Instruction) -> Iterator[Event]:
+    yield _event(Does.COMMIT, state, instruction)
+
+
+def _groups(_: Context, state: State, instruction: Instruction) -> Iterator[Event]:
+    """`DEPBAR.LE SB0, 0x1`: bulk stores are counted by the first of the scoreboards."""
+    operands = instruction.operands
+    if operands[:1] == (Special("SB0"),) and isinstance(operands[-1], Immediate):
+        newest = operands[-1].value
+        yield Event(Does.GROUPS, instruction, state.tokens, state.mask, address=newest)
+
+
+def discarded(context: Context, state: State, instruction: Instruction) -> Iterator[Event]:
+    """`CCTL.E.RML2`: data is thrown away, so that anything may be read there."""
+    for place in memory.addresses(instruction):
+        value = context.address(state, place)
+        bases = value.bases or frozenset({UNKNOWN_BASE})
+        if not bases <= memory.ON_CHIP:
+            yield Event(
+                Does.WRITE, instruction, state.tokens, state.mask, bases, value.number, how="store"
+            )
 
 
 def _view(_: Context, state: State, instruction: Instruction) -> Iterator[Event]:
@@ -152,4 +199,6 @@ _EVENTFUL: Mapping[str, Callable[[Context, State, Instruction], Iterator[Event]]
     "MEMBAR": _fence,
     "CCTL": _cache,
     "FENCE": _view,
+    "UTMACMDFLUSH": _commit,
+    "DEPBAR": _groups,
 }

@@ -6,8 +6,7 @@ equal names are equal numbers in the same thread, so a condition that is compute
 once. *Bases*: the memory that an address may lie in; an index has none, whatever it was read from.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -51,11 +50,14 @@ class Base(NamedTuple):
 
 
 UNKNOWN_BASE = Base(Space.UNKNOWN)
+DISTANCE = Base(Space.UNKNOWN, 1)
+"""Behind an address that was calculated from the numbers of pointers, such as their difference."""
 ONE_OF = Base(Space.ONE_OF)
 LOADED_BASE = Base(Space.POINTEE, -1)
 """Behind a pointer, if it is one, that came from memory of no known parameter."""
 FROM_SHARED = Base(Space.POINTEE, -2)
 """Stands beside the bases of what was read from shared memory."""
+_POINTERS = (Space.PARAMETER, Space.TABLE)
 Bases = frozenset[Base]
 NOWHERE: Bases = frozenset()
 
@@ -118,12 +120,23 @@ Spin = tuple[int, int, object, object]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """What a register may hold. Without a number and a name, anything."""
+    """What a register may hold. Without a number and a name, anything.
+
+    `parts` says it anew for threads of some masks, where those hold different addresses.
+    """
 
     number: Number = None
     name: int | None = None
     bases: Bases = NOWHERE
     mark: Passed | FlagRead | Few | LowByte | None = None
+    parts: tuple[tuple[int, "Value"], ...] = ()
+
+    def of(self, mask: int) -> "Value":
+        """What it is for threads of a mask."""
+        for threads, value in self.parts:
+            if not mask & ~threads:
+                return value
+        return self
 
 
 ANY = Value()
@@ -132,60 +145,6 @@ UNDEFINED = Value()
 ZERO = Value(0)
 TRUE = Value(1)
 FALSE = Value(0)
-
-
-@dataclass(slots=True)
-class Names:
-    """Gives equal expressions over the launch's constants and the thread's indices one name."""
-
-    known: dict[tuple[object, ...], int] = field(default_factory=dict)
-    uniform: list[bool] = field(default_factory=list)
-    opposites: dict[int, int] = field(default_factory=dict)
-    keys: list[tuple[object, ...]] = field(default_factory=list)
-    unknowns: dict[int, frozenset[int]] = field(default_factory=dict)
-
-    def opposite(self, name: int | None) -> int | None:
-        """The name of a predicate's opposite."""
-        if name is None:
-            return None
-        other = self.opposites.get(name)
-        if other is None:
-            other = self.of(("not", name), self.uniform[name])
-            self.opposites[name] = other
-            self.opposites[other] = name
-        return other
-
-    def agreed(self, facts: Mapping[int, bool]) -> dict[int, bool]:
-        """The facts on which all threads of a block agree; of opposites, that of the first."""
-        found: dict[int, bool] = {}
-        for name, truth in facts.items():
-            if self.uniform[name]:
-                other = self.opposites.get(name, name)
-                found[min(name, other)] = truth if name <= other else not truth
-        return found
-
-    def of(self, key: tuple[object, ...], uniform: bool) -> int:
-        """The name of an expression; `uniform` if all threads of a block agree on it."""
-        name = self.known.get(key)
-        if name is None:
-            name = self.known[key] = len(self.uniform)
-            self.uniform.append(uniform)
-            self.keys.append(key)
-        return name
-
-    def combine(self, operation: str, parts: tuple[Value, ...]) -> int | None:
-        """The name of an operation's result, if every operand has a name or is one number."""
-        key: list[object] = [operation]
-        uniform = True
-        for part in parts:
-            if part.name is not None:
-                key.append(part.name)
-                uniform = uniform and self.uniform[part.name]
-            elif isinstance(part.number, int) and not part.bases:
-                key.append((part.number,))
-            else:
-                return None
-        return self.of(tuple(key), uniform)
 
 
 def sum_bases(parts: tuple[Value, ...]) -> Bases:
@@ -206,8 +165,18 @@ def scaled_bases(bases: Bases) -> Bases:
     What was read from memory was an index. A parameter's pointer is none: the difference of two,
     a few times, may lead from the one to the other.
     """
-    firm = any(one.space in (Space.PARAMETER, Space.TABLE, Space.UNKNOWN) for one in bases)
-    return frozenset({UNKNOWN_BASE}) if firm else NOWHERE
+    found = set()
+    if any(one == DISTANCE or one.space in _POINTERS for one in bases):
+        found.add(DISTANCE)
+    if UNKNOWN_BASE in bases:
+        found.add(UNKNOWN_BASE)
+    return frozenset(found)
+
+
+def is_distance(bases: Bases) -> bool:
+    """Whether a number is surely part of a pointer, or was calculated from one."""
+    pointer = bool(bases) and all(one.space in _POINTERS for one in bases)
+    return pointer or DISTANCE in bases
 
 
 def is_soft(bases: Bases) -> bool:
@@ -222,6 +191,11 @@ def same(left: Value, right: Value) -> bool:
         and left.bases == right.bases
         and left.mark == right.mark
         and same_number(left.number, right.number)
+        and len(left.parts) == len(right.parts)
+        and all(
+            one[0] == two[0] and same(one[1], two[1])
+            for one, two in zip(left.parts, right.parts, strict=True)
+        )
     )
 
 
@@ -247,18 +221,59 @@ def join(left: Value, first: int, right: Value, second: int, count: int) -> Valu
         second: those threads.
         count: how many threads there are.
     """
-    if left is right or right is UNDEFINED:
+    if left is right or (right is UNDEFINED and not left.bases):
         return left
-    if left is UNDEFINED:
+    if left is UNDEFINED and not right.bases:
         return right
+    joined = _whole(left, first, right, second, count)
+    parts = apart(left, first, right, second, count)
+    if parts:
+        joined = replace(joined, parts=parts)
+    return left if same(left, joined) else joined
+
+
+def _whole(left: Value, first: int, right: Value, second: int, count: int) -> Value:
+    """A register's value in threads that come from either side, for all of them alike."""
+    if left is UNDEFINED or right is UNDEFINED:
+        return right if left is UNDEFINED else left
     number = join_numbers(left.number, first, right.number, second, count)
-    joined = Value(
+    return Value(
         number,
         left.name if left.name == right.name else None,
         join_bases(left, right),
         left.mark if left.mark == right.mark else few(left, right),
     )
-    return left if same(left, joined) else joined
+
+
+def apart(
+    left: Value, first: int, right: Value, second: int, count: int
+) -> tuple[tuple[int, Value], ...]:
+    """The addresses of threads of either side, as far as no thread may have two of them."""
+    alike = (left.bases, left.name) == (right.bases, right.name)
+    if not (left.bases or right.bases) or (alike and not left.parts and not right.parts):
+        return ()
+    found: list[tuple[int, Value]] = []
+    for mask, value in (*_parts(left, first), *_parts(right, second)):
+        if isinstance(value.mark, FlagRead | Passed):
+            return ()
+        threads, whole = mask, value
+        for one in [one for one in found if one[0] & mask or same(one[1], value)]:
+            found.remove(one)
+            whole = _whole(one[1], one[0], whole, threads, count)
+            threads |= one[0]
+        found.append((threads, whole))
+    ordered = tuple(sorted(found, key=lambda one: one[0]))
+    return ordered if 1 < len(ordered) <= MOST and any(one.bases for _, one in ordered) else ()
+
+
+def _parts(value: Value, mask: int) -> list[tuple[int, Value]]:
+    """The threads of a mask with what each holds."""
+    found = [(threads & mask, one) for threads, one in value.parts if threads & mask]
+    rest = mask
+    for threads, _ in found:
+        rest &= ~threads
+    plain = replace(value, parts=()) if value.parts else value
+    return [*found, (rest, plain)] if rest else found
 
 
 def few(left: Value, right: Value) -> Few | None:

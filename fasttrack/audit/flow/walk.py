@@ -2,12 +2,20 @@
 """Running one node: what happens in it, and how threads leave it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fasttrack.audit.flow.blocks import BRANCHES, BYTES, ENDS, INDIRECT, Blocks, is_trap, targets
-from fasttrack.audit.flow.divide import conditions_of, divide, may_run, undecided, with_others
+from fasttrack.audit.flow.divide import (
+    conditions_of,
+    divide,
+    go_alike,
+    may_run,
+    undecided,
+    with_others,
+)
 from fasttrack.audit.flow.events import Does, Event
 from fasttrack.audit.flow.graph import Grants, Key, Node
+from fasttrack.audit.flow.guarded import forget, guard_of, keep, put_back
 from fasttrack.audit.flow.operands import Context
 from fasttrack.audit.flow.state import (
     State,
@@ -58,34 +66,49 @@ class Walker:
         states = [node.state.copy()]
         for instruction in run[:-1] if ends else run:
             states = self._run(states, instruction, node)
+        conditions = conditions_of(last) if ends else ()
+        node.uniform = node.uniform or go_alike(self._context, states, conditions)
         if ends:
             ways = [way for state in states for way in self._end(key, state, last, node)]
         else:
             ways = [Way(last.address + BYTES, state, key[2], last.address) for state in states]
         for way in ways:
+            way.state.under = {}
             way.state.tokens = around_loops(self._blocks, way.state.tokens, key[0], way.to)
             if way.to not in self._blocks.runs:
                 self.problems[way.at] = "what comes after it is no instruction"
         return [way for way in ways if way.to in self._blocks.runs]
 
     def _run(self, states: list[State], instruction: Instruction, node: Node) -> list[State]:
+        written = self._context.written(instruction)
         if instruction.guard is None:
             for state in states:
                 self._step(state, instruction, node)
+                if state.under:
+                    forget(state, written)
             return states
         after: list[State] = []
-        apart = keeps_apart(instruction)
+        apart, first, passing = keeps_apart(instruction), len(node.events), 0
+        guard = guard_of(instruction.guard)
         for state in states:
             if not apart and undecided(self._context, state, instruction.guard):
+                passing |= may_run(self._context, state, instruction, runs=False)
                 self._perhaps(state, instruction, node)
                 after.append(state)
                 continue
             yes, no, uniform = divide(self._context, state, (instruction.guard,))
             if yes is not None and no is not None:
                 node.uniform = node.uniform and uniform
+            if no is not None:
+                passing |= no.mask
             if yes is not None:
-                self._step(yes, instruction, node, sure=no is None)
+                put_back(yes, guard)
+                self._step(yes, instruction, node)
+                forget(yes, written)
+                keep((one for one in (yes, no) if one is not None), guard, written, yes)
             after.extend(one for one in (yes, no) if one is not None)
+        if passing:  # in any of the states that come here
+            node.events[first:] = [one.passed_by(passing) for one in node.events[first:]]
         return self._fewer(after)
 
     def _fewer(self, states: list[State]) -> list[State]:
@@ -101,10 +124,9 @@ class Walker:
                 merge(old, state, self._context.threads.count)
         return list(kept.values())
 
-    def _step(self, state: State, instruction: Instruction, node: Node, sure: bool = True) -> None:
+    def _step(self, state: State, instruction: Instruction, node: Node) -> None:
         try:
-            for event in step(self._context, state, instruction):
-                node.events.append(event if sure else replace(event, sure=False))
+            node.events.extend(step(self._context, state, instruction))
         except (IndexError, ValueError, TypeError):
             self.problems[instruction.address] = "its operands are of no known form"
             self._context.forget(state, instruction)
@@ -112,11 +134,18 @@ class Walker:
     def _perhaps(self, state: State, instruction: Instruction, node: Node) -> None:
         """Runs an instruction that some threads may leave out, without telling them apart."""
         written = self._context.written(instruction)
+        guard = guard_of(instruction.guard) if instruction.guard is not None else None
         old = [(slot, state.registers[slot]) for slot in written]
         mask, tokens = state.mask, state.tokens
         state.mask = may_run(self._context, state, instruction)
-        self._step(state, instruction, node, sure=False)
+        before = put_back(state, guard)
+        self._step(state, instruction, node)
         state.mask, state.tokens = mask, tokens
+        forget(state, written)
+        keep([state], guard, written, state)
+        for slot, value in before:
+            if slot not in written:
+                state.registers[slot] = value
         for slot, value in old:
             state.registers[slot] = join(
                 value, mask, state.registers[slot], mask, self._context.threads.count

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from fasttrack.audit.finding import Finding
 from fasttrack.audit.flow.facts import Facts
-from fasttrack.audit.rules import dom, fence, nc, no_wait, read, reread, store, trig
+from fasttrack.audit.rules import bulk, dom, fence, nc, no_wait, read, reread, store, trig
 
 RULES: tuple[Callable[[Facts], Iterable[Finding]], ...] = (
     read.check,
@@ -15,6 +15,7 @@ RULES: tuple[Callable[[Facts], Iterable[Finding]], ...] = (
     store.check,
     trig.check,
     fence.check,
+    bulk.check,
     reread.check,
 )
 """In the order of the documentation; `SKELETON` needs no facts and is in `judge`."""

@@ -3,11 +3,12 @@
 
 from collections.abc import Iterator
 
-from fasttrack.audit.contract import Class
+from fasttrack.audit.contract import Array, Class
 from fasttrack.audit.finding import Finding
 from fasttrack.audit.flow.events import Does, Event
 from fasttrack.audit.flow.facts import Facts, Place
-from fasttrack.audit.flow.state import PDL, flag_token, seen_token
+from fasttrack.audit.flow.layout import Slot
+from fasttrack.audit.flow.state import PDL, all_token, flag_token, seen_token
 
 RULE = "DOM"
 ORDERED = (Class.DYNAMIC, Class.METADATA, Class.OUT)
@@ -47,20 +48,27 @@ def _mailbox_in_time(facts: Facts, event: Event, place: Place) -> bool:
     if flag is None:
         return False
     # Threads that saw the flag without acquiring it are for the rule FENCE.
-    return bool({flag_token(flag.offset), seen_token(flag.offset)} & event.tokens)
+    tokens = (flag_token(flag.offset), seen_token(flag.offset))
+    return any(facts.flags.wanted(flag.offset, one) in event.tokens for one in tokens)
 
 
 def everything(facts: Facts) -> frozenset[str]:
     """Tokens after which any memory of the contract may be read."""
     flags = {
-        flag.offset
+        flag
         for slot in facts.layout.slots
         if slot.holds is Class.MAILBOX or slot.pointees is Class.MAILBOX
         for flag in [facts.layout.named(slot.after) if slot.after else None]
         if flag is not None
     }
-    tokens = {flag_token(offset) for offset in flags}
+    tokens = {_whole(facts, flag) for flag in flags}
     return frozenset(tokens | {PDL} if facts.contract.pdl else tokens)
+
+
+def _whole(facts: Facts, flag: Slot) -> str:
+    """The token after which all may be read that a flag, or an array of them, announces."""
+    token = flag_token(flag.offset)
+    return all_token(token) if flag.array is Array.OWN else facts.flags.wanted(flag.offset, token)
 
 
 def _words(facts: Facts, place: Place) -> tuple[str, str, str]:

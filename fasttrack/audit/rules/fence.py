@@ -9,19 +9,20 @@ load of that scope, then `CCTL.IVALL`. A copy engine sees what threads have writ
 from collections.abc import Iterator
 from functools import partial
 
-from fasttrack.audit.contract import Class
+from fasttrack.audit.contract import Array, Class
 from fasttrack.audit.finding import Finding
 from fasttrack.audit.flow.events import Does, Event
 from fasttrack.audit.flow.facts import Facts, Place
 from fasttrack.audit.flow.graph import Key
-from fasttrack.audit.flow.layout import Slot
 from fasttrack.audit.flow.mbarriers import possible
 from fasttrack.audit.flow.memory import SCOPES
 from fasttrack.audit.flow.spread import Things
 from fasttrack.audit.flow.state import flag_token, seen_token, slot_of
 from fasttrack.audit.flow.threads import Number
 from fasttrack.audit.flow.values import UNKNOWN_BASE
-from fasttrack.audit.rules.met import OWN, PART, handed, met, narrowed, own, part, unmet
+from fasttrack.audit.rules import announced
+from fasttrack.audit.rules.met import OWN, PART, TAKEN, handed, met, narrowed, own, part, unmet
+from fasttrack.audit.rules.which import flags_at, is_flag, untold
 
 RULE = "FENCE"
 _STORED, _GENERIC, _SHARED = "stored", "generic", "shared"
@@ -46,15 +47,19 @@ def check(facts: Facts) -> Iterator[Finding]:
                 yield facts.finding(RULE, (key, event), _ASYNC)
         elif event.does is Does.BULK_SOURCE:
             yield from _source(facts, key, event, things)
+    yield from untold(facts, RULE)
+    yield from announced.check(facts, RULE)
 
 
 def after(facts: Facts, things: Things, event: Event) -> Things:
     """What may have happened once an event has, too."""
-    if event.does is Does.WRITE and _flag(facts, event) is None:
-        return _stored(things, event)
+    if event.does is Does.WRITE and not is_flag(facts, event):
+        return _stored(facts, things, event)
     if event.does is Does.SHARED_WRITE:
         put = things | {(_SHARED, highest(event)), (_PUT,)}
         return put | {part(event)} if event.how == "store" else put
+    if event.does is Does.READ and event.instruction.address in facts.taken:
+        return things | {own(facts, event, TAKEN)}
     if event.does is Does.MEET:
         return frozenset(met(facts, things, event))
     if event.does is Does.ACQUIRE and event.how == "flag":
@@ -62,9 +67,9 @@ def after(facts: Facts, things: Things, event: Event) -> Things:
     return _fenced(things, event)
 
 
-def _stored(things: Things, event: Event) -> Things:
+def _stored(facts: Facts, things: Things, event: Event) -> Things:
     """What may have happened once memory is written that is no flag."""
-    stored: Things = frozenset({(_STORED, ""), own(event)})
+    stored: Things = frozenset({(_STORED, ""), own(facts, event)})
     if event.how in ("store", "atomic"):
         stored |= {(_GENERIC, base) for base in event.bases}
     return frozenset(one for one in things if one[0] != _UNDER) | stored
@@ -148,34 +153,32 @@ def _unseen(facts: Facts, event: Event, things: Things) -> bool:
     return box and (_ACQUIRED,) in things
 
 
-def _flag(facts: Facts, event: Event) -> Slot | None:
-    """The flag that an access is of, if it can be nothing else."""
-    places = facts.places(event)
-    slots = [one.slot for one in places if one.holds is Class.FLAG]
-    return slots[0] if len(places) == len(slots) == 1 else None
-
-
 def _release(facts: Facts, key: Key, event: Event, things: Things) -> Iterator[Finding]:
-    flag = _flag(facts, event)
-    if flag is None:
-        return
-    wanted = flag.scope.upper()
-    if not reaches(event.strong, wanted):
-        words = (
-            f"flag {flag.name} is set by a store that is {event.strong or 'weak'}",
-            f"a strong store of scope {wanted}", f"use st.release.{flag.scope}",
-        )  # fmt: skip
-        yield facts.finding(RULE, (key, event), words, flag.name)
-    if unmet(facts, things, event, OWN):
-        yield facts.finding(RULE, (key, event), _of_others(flag.name), flag.name)
-    open_ = [str(thing[1]) for thing in _as_run(facts, event, things) if thing[0] == _STORED]
-    if any(not reaches(scope, wanted) for scope in open_):
-        words = (
-            f"flag {flag.name} is set while stores before it may not be seen at scope {wanted}",
-            f"MEMBAR of scope {wanted} between the last store and the flag, on every way",
-            f"use st.release.{flag.scope}, after a barrier over the threads that store",
-        )  # fmt: skip
-        yield facts.finding(RULE, (key, event), words, flag.name)
+    sure = is_flag(facts, event)
+    left = _as_run(facts, event, things)
+    open_ = [str(thing[1]) for thing in left if thing[0] == _STORED]
+    for flag in flags_at(facts, event):
+        wanted = flag.scope.upper()
+        if not reaches(event.strong, wanted):
+            words = (
+                f"flag {flag.name} is set by a store that is {event.strong or 'weak'}",
+                f"a strong store of scope {wanted}", f"use st.release.{flag.scope}",
+            )  # fmt: skip
+            yield facts.finding(RULE, (key, event), words, flag.name, sure)
+        of_flag = announced.payload(facts, flag, things)
+        if unmet(facts, of_flag, event, OWN, each=flag.array is not Array.OWN):
+            yield facts.finding(RULE, (key, event), _of_others(flag.name), flag.name, sure)
+        taken = announced.taken(facts, flag, event, things)
+        if unmet(facts, taken, event, TAKEN, each=flag.array is not Array.OWN):
+            words = announced.still_read(flag.name)
+            yield facts.finding(RULE, (key, event), words, flag.name, sure and announced.back(flag))
+        if any(not reaches(scope, wanted) for scope in open_):
+            words = (
+                f"flag {flag.name} is set while stores before it may not be seen at scope {wanted}",
+                f"MEMBAR of scope {wanted} between the last store and the flag, on every way",
+                f"use st.release.{flag.scope}, after a barrier over the threads that store",
+            )
+            yield facts.finding(RULE, (key, event), words, flag.name, sure)
 
 
 def _as_run(facts: Facts, event: Event, things: Things) -> Things:
@@ -207,13 +210,13 @@ def _of_others(name: str) -> tuple[str, str, str]:
 
 
 def _acquire(facts: Facts, key: Key, event: Event) -> Iterator[Finding]:
-    flag = _flag(facts, event)
-    if flag is not None and not reaches(event.strong, flag.scope):
-        words = (
-            f"flag {flag.name} is read by a load that is {event.strong or 'weak'}",
-            f"a strong load of scope {flag.scope.upper()}", f"use ld.acquire.{flag.scope}",
-        )  # fmt: skip
-        yield facts.finding(RULE, (key, event), words, flag.name)
+    for flag in flags_at(facts, event) if is_flag(facts, event) else ():
+        if not reaches(event.strong, flag.scope):
+            words = (
+                f"flag {flag.name} is read by a load that is {event.strong or 'weak'}",
+                f"a strong load of scope {flag.scope.upper()}", f"use ld.acquire.{flag.scope}",
+            )  # fmt: skip
+            yield facts.finding(RULE, (key, event), words, flag.name)
     for place in facts.places(event):
         if place.holds is Class.MAILBOX and place.slot is not None:
             yield from _mailbox(facts, key, event, place)
@@ -226,9 +229,13 @@ def _mailbox(facts: Facts, key: Key, event: Event, place: Place) -> Iterator[Fin
             yield facts.finding(RULE, (key, event), _sentinel(place.name), place.name)
         return
     flag = facts.layout.named(place.slot.after) if place.slot.after else None
-    if flag is None or flag_token(flag.offset) in event.tokens:
+    if flag is None:
         return
-    if seen_token(flag.offset) in event.tokens:
+    acquired, seen = (
+        facts.flags.wanted(flag.offset, token(flag.offset)) in event.tokens
+        for token in (flag_token, seen_token)
+    )
+    if seen and not acquired:
         words = (
             f"{place.name} is read after flag {flag.name} was seen, but not acquired",
             "CCTL.IVALL between the load of the flag and the read",

@@ -39,7 +39,9 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 
 def counts(facts: Facts, slot: Slot) -> bool:
-    """Whether reads of that memory are behind waits or flags at all."""
+    """Whether reads of that memory are to be anew; one that is too early is for the rule DOM."""
+    if slot.rounds == 1:
+        return False
     if slot.holds in (Class.DYNAMIC, Class.METADATA):
         return facts.contract.pdl
     return slot.holds is Class.MAILBOX and not slot.sentinel

@@ -44,7 +44,7 @@ class Control:
 
 
 def _words(text: str) -> dict[str, Any]:
-    """`mailbox after flag rounds 2`, `static descriptor`, `flag gpu` or `static dynamic`."""
+    """`mailbox after flag rounds 2`, `static descriptor`, `flag gpu own` or `static dynamic`."""
     holds, *rest = text.split()
     found: dict[str, Any] = {"holds": holds}
     words = iter(rest)
@@ -56,6 +56,11 @@ def _words(text: str) -> dict[str, Any]:
             found[word] = True
         elif word in ("gpu", "sys"):
             found["scope"] = word
+        elif word in ("own", "all", "same"):
+            found["array"] = word
+        elif word == "announces":
+            names = next(words).split("+")
+            found[word] = "nothing" if names == ["nothing"] else names
         else:
             found["pointees"] = word
     if holds == "flag":
@@ -79,7 +84,8 @@ def _parameter(name: str, entry: str | dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "holds": "struct", "fields": fields}
 
 
-def _contract(name: str, entry: dict[str, Any]) -> Contract:
+def contract_of(name: str, entry: dict[str, Any]) -> Contract:
+    """The contract of a kernel, from its entry."""
     parameters = [_parameter(*pair) for pair in entry["of"].items()]
     named = [one for top in parameters for one in top.get("fields", [top])]
     pointers = [one for one in named if one["holds"] != "scalar"]
@@ -111,7 +117,7 @@ def controls() -> tuple[Control, ...]:
             verdict, but = Verdict(entry["is"]), entry.get("but", {})
             rules = {arch: frozenset(but.get(arch, entry.get("rules", ()))) for arch in ARCHES}
             left = frozenset(entry.get("unproven", ()))
-            found.append(Control(theme, name, _contract(name, entry), verdict, left, rules))
+            found.append(Control(theme, name, contract_of(name, entry), verdict, left, rules))
     return tuple(found)
 
 

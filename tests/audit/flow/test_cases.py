@@ -5,7 +5,6 @@ A mutant replaces one decision. It must change what is said of some case: a deci
 left out is either not tested or not needed.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,17 @@ import yaml
 
 from fasttrack.audit.finding import Verdict
 from fasttrack.audit.flow import (
+    ahead,
+    alike,
     blocks,
     choices,
     conditions,
     divide,
+    events,
+    facts,
+    flags,
+    followed,
+    groups,
     handoff,
     indices,
     integer,
@@ -26,12 +32,14 @@ from fasttrack.audit.flow import (
     memory,
     operands,
     step,
+    together,
     values,
     walk,
 )
+from fasttrack.audit.flow.meetings import last_of
 from fasttrack.audit.flow.values import NOWHERE, UNKNOWN_BASE, Base, Space
 from fasttrack.audit.judge import audit
-from fasttrack.audit.rules import dom, fence, met, nc, no_wait, reread, trig
+from fasttrack.audit.rules import announced, bulk, dom, fence, met, nc, no_wait, reread, trig, which
 from tests.audit.flow.listing import PROLOGUE, contract_of, kernel_of
 
 CASES: list[dict[str, Any]] = yaml.safe_load(
@@ -80,9 +88,40 @@ def _second(_: Any, tokens: frozenset[str], *__: Any) -> frozenset[str]:
     return tokens
 
 
-MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+MUTANTS: dict[str, tuple[Any, str, Any]] = {
     "a wait changes nothing": (step, "waited", _same_tokens),
-    "a trigger changes nothing": (trig, "after", lambda things, _: things),
+    "a trigger changes nothing": (trig, "after", lambda _, __, things, ___: things),
+    "a thread triggers for itself alone": (ahead, "others", lambda *_: 0),
+    "a thread that triggers alone triggers for itself": (
+        ahead, "others", lambda threads, mask, _: threads.everyone if mask else 0,
+    ),
+    "a warp that has parted is one": (facts.Facts, "together", range(0x10000)),
+    "a warp that has not parted is many": (facts.Facts, "together", ()),
+    "no barrier holds those who trigger": (ahead, "holding", lambda *_: {}),
+    "a barrier holds those who only arrive": (
+        ahead, "holding",
+        lambda graph, met: {last_of(graph, key).address: -1 for one in met for key in one.arrive},
+    ),
+    "a barrier lets nobody go on to the trigger": (ahead, "_behind", lambda *_: 0),
+    "all branches are taken alike": (alike.Search, "alike", lambda _: alike.Alike()),
+    "no branch is taken alike": (alike.Alike, "in_step", lambda _, found: found),
+    "what is written on ways that come together is alike": (
+        alike.Search, "_join", lambda *_: None,
+    ),
+    "where threads have parted, barriers are met in step": (
+        alike.Search, "_between", lambda *_: set(),
+    ),
+    "who goes around a barrier is not ahead": (meetings, "going_around", lambda *_: []),
+    "a bulk store is done when it was started": (bulk, "starts", lambda _: False),
+    "reading is done": (bulk, "visible", lambda *_: True),
+    "every wait is for all groups": (bulk, "finishes", lambda *_: True),
+    "no wait is for a group": (bulk, "finishes", lambda *_: False),
+    "who ended was met, too": (groups, "_ended", lambda _: 0),
+    "nobody is sure to come": (facts.Facts, "sure_to_come", {}),
+    "an open bulk store is no matter to whom it meets": (bulk, "left_behind", lambda *_: 0),
+    "discarding is a hint": (step, "discarded", lambda *_: iter(())),
+    "no number is a distance": (step, "is_distance", lambda _: False),
+    "no word in shared memory is a distance": (memory, "is_distance", lambda _: False),
     "no barrier passes anything on": (handoff, "passed_on", _nothing),
     "anybody may hold what a barrier passes on": (
         handoff, "sure_of", lambda found, *_: -1,
@@ -91,7 +130,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "all barriers have one number": (
         meetings, "barrier_numbers", lambda _, mask: {0: mask},
     ),
-    "threads never part": (meetings, "parting", lambda _: []),
+    "threads never part": (meetings, "parting", lambda *_: []),
     "a decided predicate is forgotten": (divide, "refine", lambda *_, **__: None),
     "all conditions are the launch's": (divide, "agreed", lambda *_: True),
     "any branch leaves a spin": (walk, "leaves_spin", lambda *_: True),
@@ -147,13 +186,40 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "who is met brings on what it has not met": (
         fence, "handed", lambda _, things, __: things,
     ),
-    "nobody need be met before a copy": (fence, "unmet", lambda *_: 0),
+    "nobody need be met before a copy": (fence, "unmet", lambda *_, **__: 0),
     "a copy may come before anything is stored": (fence, "only_threads_store", lambda *_: False),
     "where a store lies is no matter": (fence, "highest", lambda _: None),
     "a loop has one way out": (blocks.Blocks, "has_one_way_out", lambda *_: True),
     "loops that begin at one place are one": (
         blocks.Blocks, "has_one_way_out", lambda *_: False,
     ),
+    "one of two ways speaks for both": (events.Event, "passed_by", lambda event, _: event),
+    "a flag announces nothing": (announced, "announces", lambda *_: False),
+    "a flag announces everything": (announced, "announces", lambda *_: True),
+    "what was read is read": (announced, "taken", _nothing),
+    "readers meet whoever sets a flag back": (announced, "_apart", lambda *_: iter(())),
+    "nobody ends without what should follow": (followed.Followed, "open", lambda *_: 0),
+    "nobody who is met comes to what should follow": (followed.Followed, "_sure", lambda *_: 0),
+    "all who are met come to what should follow": (followed.Followed, "_sure", lambda *_: -1),
+    "an arrival is for nobody": (followed, "_is_awaited", lambda *_: False),
+    "no point is before all flags": (announced, "all_pass", _nothing),
+    "any number of flags is one": (which, "_several", lambda *_: iter(())),
+    "memory of no parameter is no flag": (fence, "untold", lambda *_: iter(())),
+    "no kernel sets flags": (which, "sets_flags", lambda _: False),
+    "what is static may be a flag": (which, "candidates", lambda facts, event: facts.places(event)),
+    "no address has a name": (memory, "spot", lambda *_: None),
+    "what one thread sets counts": (met, "counts", lambda _: True),
+    "a flag of many is worth all": (
+        flags.Flags, "passed", lambda _, token, sure, in_warp: token,
+    ),
+    "a flag of many is worth nothing": (flags.Flags, "passed", lambda *_, **__: None),
+    "one flag of all is enough": (flags.Flags, "wanted", lambda _, offset, token: token),
+    "threads that hold other addresses may hold each other's": (values, "apart", lambda *_: ()),
+    "what is written under a guard is lost": (walk, "put_back", lambda *_: []),
+    "a guard is never decided anew": (walk, "forget", lambda *_: None),
+    "threads told apart under a guard part": (walk, "go_alike", lambda *_: False),
+    "warps never part": (together, "may_part", lambda *_: False),
+    "warps that part stay apart": (together, "_number", lambda _: None),
     "every scope reaches": (fence, "reaches", lambda *_: True),
     "a fence does nothing": (fence, "fenced", lambda things, _: iter(things)),
     "no store meets a copy": (fence, "overlaps", lambda *_: False),

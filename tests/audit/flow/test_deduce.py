@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fasttrack.audit.flow.deduce import deduced
+from fasttrack.audit.flow.names import Names
 from fasttrack.audit.flow.state import start
-from fasttrack.audit.flow.values import Names, Value
+from fasttrack.audit.flow.values import Value
 
 WORD = 2**32
 NUMBERS = (*range(40), *range(WORD - 12, WORD), 2**31 - 1, 2**31, 2**31 + 1)

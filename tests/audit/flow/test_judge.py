@@ -23,6 +23,7 @@ ACQBULK
 LDG.E R13, desc[UR4][R4.64]
 MEMBAR.ALL.GPU
 STG.E desc[UR4][R6.64], R13
+BAR.SYNC.DEFER_BLOCKING 0x0
 PREEXIT
 EXIT
 """
@@ -48,8 +49,8 @@ def test_a_kernel_without_findings_is_proved_and_its_order_listed() -> None:
     audited = audit(kernel_of(GOOD), contract_of(), None)
     assert audited.verdict is Verdict.PROVED
     assert audited.findings == ()
-    assert (audited.waits, audited.fences, audited.triggers) == ((0xE0,), (0x100,), (0x120,))
-    assert audited.instructions == 20
+    assert (audited.waits, audited.fences, audited.triggers) == ((0xE0,), (0x100,), (0x130,))
+    assert audited.instructions == 21
 
 
 def test_without_a_contract_it_is_unproven_and_its_order_listed() -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from fasttrack.audit.flow.threads import Lanes, Number, Threads, decided, mask_of, truth_of
 from fasttrack.audit.flow.values import (
+    ANY,
     LOADED_BASE,
     NOWHERE,
     UNDEFINED,
@@ -72,8 +73,19 @@ def test_threads_of_one_side_keep_what_it_says(
 
 def test_a_register_that_was_never_written_adds_nothing() -> None:
     value = Value(None, None, frozenset({W}))
-    assert join(UNDEFINED, 1, value, 2, COUNT) is value
-    assert join(value, 1, UNDEFINED, 2, COUNT) is value
+    assert join(UNDEFINED, 1, value, 2, COUNT).of(2) is value
+    assert join(value, 1, UNDEFINED, 2, COUNT).of(1) is value
+    assert join(UNDEFINED, 1, value, 2, COUNT).bases == value.bases
+    assert join(UNDEFINED, 1, ANY, 2, COUNT) is ANY
+
+
+def test_threads_that_hold_other_addresses_are_told_apart_until_one_may_hold_both() -> None:
+    w, x = Value(bases=frozenset({W})), Value(bases=frozenset({X}))
+    both = join(w, 1, x, 2, COUNT)
+    assert (both.of(1), both.of(2)) == (w, x)
+    assert both.of(3).bases == {W, X}
+    assert join(both, 3, x, 1, COUNT).of(1).bases == {W, X}
+    assert join(both, 3, w, 1, COUNT) is both
 
 
 def test_an_address_or_anything_may_be_any_address() -> None:

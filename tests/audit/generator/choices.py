@@ -17,6 +17,7 @@ READS = (
     *("plain",) * 9, "restrict", "restrict", "nc", "cp.async", "cp.async", "bulk", "bulk",
     "tensor", "tensor", "pipeline", "pipeline",
 )  # fmt: skip
+PLAIN = ("plain", "restrict", "nc")
 TYPES = ("float", "float2", "float4")
 INDICES = {
     "thread": "threadIdx.x", "block": "blockIdx.x * 128 + threadIdx.x",
@@ -44,7 +45,11 @@ class Choices:
         lookup: whether a number from m chooses what is read of w, and when m is read.
         pointer: `direct`, `struct`, `select`, or `choice` of one of three.
         leave: where threads past the end leave: `never`, `before` or `after` the wait.
-        trigger: `none`, `end`, `early`, or `middle`: before the store.
+        trigger: `none`, `early`, `middle`: before the store, `end`: by each thread after its own,
+            `part`: by one warp before the others store, or after a barrier behind the stores: by
+            all threads that `met`, or by `one` of them.
+        put: how the result is stored: `plain`, or by a `bulk` store that is waited for, or whose
+            source alone is: `bulk-read`.
         roles: whether half of the block does nothing but read w.
         fenced: whether a fence for copy engines follows an acquire.
     """
@@ -62,6 +67,7 @@ class Choices:
     pointer: str
     leave: str
     trigger: str
+    put: str
     roles: bool
     fenced: bool
 
@@ -79,6 +85,14 @@ def draw(random: Random) -> Choices:
         place = "straight"
     if leave == "before" and (read in ("bulk", "tensor") or barrier not in ("none", "sync")):
         leave = "after"  # or threads would wait for ones that left
+    roles = random.random() < 0.15
+    put = random.choice(("plain",) * 9 + ("bulk", "bulk", "bulk-read"))
+    trigger = random.choice(("none",) * 9 + ("met", "one") * 2 + ("early",) * 2
+                            + ("end", "middle", "part"))  # fmt: skip
+    if read == "pipeline" or leave != "never" or (roles and read not in PLAIN):
+        put = "plain"
+    if roles and leave != "never" and trigger in ("met", "one"):
+        trigger = "none"  # or threads would wait for ones that left
     return Choices(
         event=event,
         waiter=waiter,
@@ -92,7 +106,8 @@ def draw(random: Random) -> Choices:
         lookup=random.choice(("none",) * 12 + ("after",) * 4 + ("before",)),
         pointer=random.choice(("direct",) * 4 + ("struct", "select", "choice")),
         leave=leave,
-        trigger=random.choice(("none",) * 9 + ("end",) * 4 + ("early", "early", "middle")),
-        roles=random.random() < 0.15,
+        trigger=trigger,
+        put=put,
+        roles=roles,
         fenced=random.random() < 0.7,
     )

@@ -41,8 +41,8 @@ def check_read(
     if not valid:
         state.mark("stale", one, found.name)
     mutable = found.holds in (*MUTABLE, Class.MAILBOX)
-    if mutable and state.threads.triggered[thread] and state.contract.early_trigger is None:
-        state.mark("late", one, found.name)
+    if mutable:
+        state.accessed(thread, one, found.name)
     return valid
 
 
@@ -50,16 +50,21 @@ def _far_enough(one: Instruction, flag: Stretch) -> bool:
     return flag.scope == "gpu" or "SYS" in one.modifiers
 
 
-def check_write(state: State, one: Instruction, thread: int, found: Stretch) -> None:
-    """Marks a write that is out of order."""
+def check_write(
+    state: State, one: Instruction, thread: int, found: Stretch, *, bulk: bool = False
+) -> None:
+    """Marks a write that is out of order; one by a copy engine is over later."""
     if found.holds is Class.FLAG:
         _check_sent(state, one, thread, found)
     elif found.holds is Class.OUT:
-        state.written(thread, "out")
+        state.written(thread, "out", known=not bulk)
     if not state.done:
         state.mark("early", one, found.name)
-    if state.threads.triggered[thread] and state.contract.early_trigger is None:
-        state.mark("late", one, found.name)
+    if bulk:
+        state.groups[thread][-1].append((one, found.name))
+        state.unread[thread] += 1
+    else:
+        state.accessed(thread, one, found.name)
 
 
 def _check_sent(state: State, one: Instruction, thread: int, flag: Stretch) -> None:
@@ -88,6 +93,13 @@ def _check_engine(state: State, one: Instruction, thread: int, found: Stretch) -
     """A copy engine reads a mailbox only behind a fence for it."""
     known = state.threads.tokens[thread]
     if found.after is not None and found.after in known and f"{found.after} async" not in known:
+        state.mark("unfenced", one, found.name)
+
+
+def check_source(state: State, one: Instruction, thread: int, found: Stretch) -> None:
+    """A copy engine reads of shared memory what threads have stored only behind a fence for it."""
+    known = state.threads.tokens[thread]
+    if any(f"near {other} async" not in known for other in state.writers("near", thread)):
         state.mark("unfenced", one, found.name)
 
 
@@ -155,7 +167,7 @@ def asynchronous(state: State, one: Instruction, mask: Mask) -> None:
         check_read(state, one, thread, found, strong=False)
 
 
-def _uniform(state: State, operand: object, thread: int, more: int = 0, *, wide: bool) -> int:
+def uniform(state: State, operand: object, thread: int, more: int = 0, *, wide: bool) -> int:
     """A uniform register, `[UR4]` or the one after it, as a thread sees it."""
     register = operand.uniform if isinstance(operand, Address) else operand
     if not isinstance(register, Register) or register.index is None:
@@ -170,35 +182,33 @@ def bulk(state: State, one: Instruction, mask: Mask) -> None:
     to, source, size = one.operands[:3]
     for thread in np.flatnonzero(state.lanes.first(mask)):
         inward = one.modifiers[:2] == ("S", "G")
-        address = _uniform(state, source if inward else to, thread, wide=True)
+        address = uniform(state, source if inward else to, thread, wide=True)
         found = state.memory.at(address)
         if found is None:
             raise NotExecuted(f"{one.text} at {address:#x}, where nothing lies")
         if inward:
             check_read(state, one, thread, found, strong=False)
             _check_engine(state, one, thread, found)
-            barrier = _uniform(state, to, thread, 1, wide=False)
-            amount = _uniform(state, size, thread, wide=False) * BULK_UNIT
+            barrier = uniform(state, to, thread, 1, wide=False)
+            amount = uniform(state, size, thread, wide=False) * BULK_UNIT
             state.barrier(thread, barrier).bytes -= amount
             state.barrier(thread, barrier).settle()
         else:
-            check_write(state, one, thread, found)
-            known = state.threads.tokens[thread]
-            if any(f"near {other} async" not in known for other in state.writers("near", thread)):
-                state.mark("unfenced", one, found.name)
+            check_write(state, one, thread, found, bulk=True)
+            check_source(state, one, thread, found)
 
 
 def tensor(state: State, one: Instruction, mask: Mask) -> None:
     """UTMALDG: a tile through a descriptor among the parameters, once a warp."""
     to, source = one.operands[:2]
     for thread in np.flatnonzero(state.lanes.first(mask)):
-        address = _uniform(state, source, thread, wide=True)
+        address = uniform(state, source, thread, wide=True)
         found = state.memory.descriptors.get(address)
         if found is None:
             raise NotExecuted(f"a descriptor at {address - DESCRIPTORS:#x}")
         check_read(state, one, thread, found, strong=False)
         _check_engine(state, one, thread, found)
-        place = state.barrier(thread, _uniform(state, to, thread, 1, wide=False))
+        place = state.barrier(thread, uniform(state, to, thread, 1, wide=False))
         place.bytes -= state.tile
         place.settle()
 
@@ -252,6 +262,7 @@ def mbarrier(state: State, one: Instruction, mask: Mask) -> Mask:
             again[thread] = place.phase & 1 == int(value[thread]) >> 31
             if not again[thread]:
                 state.threads.tokens[thread] |= place.handed
+                state.threads.learn(np.arange(len(mask)) == thread, place.handed_known)
         else:
             raise NotExecuted(one.text)
     if kind == "PHASECHK":
@@ -267,6 +278,8 @@ def _arrive(state: State, one: Instruction, thread: int, address: int, value: in
     place.bytes += value if form[1] is None else 0
     place.missing -= 1
     place.tokens |= state.threads.tokens[thread]
+    known = state.threads.known[thread]
+    place.known = known.copy() if place.known is None else np.maximum(place.known, known)
     place.settle()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from fasttrack.audit.contract import Contract
 from fasttrack.audit.program import File, Instruction, Kernel, Register, Special, Target
 
-from . import access
+from . import access, groups
 from .lanes import WARP, Mask, NotExecuted, Stuck, guard
 from .memory import COUNT, Event
 from .state import State
@@ -19,8 +19,8 @@ from .threads import At
 MOST = 60_000
 """Instructions of a run; more is a loop that does not end."""
 IDLE = frozenset({
-    "NOP", "YIELD", "ERRBAR", "CGAERRBAR", "DEPBAR", "LDGDEPBAR", "NANOSLEEP",
-    "UTMACCTL", "UTMACMDFLUSH", "BPT", "WARPGROUP",
+    "NOP", "YIELD", "ERRBAR", "CGAERRBAR", "LDGDEPBAR", "NANOSLEEP",
+    "UTMACCTL", "BPT", "WARPGROUP",
 })  # fmt: skip
 """They order or delay, and say nothing of who may run."""
 
@@ -51,6 +51,7 @@ def run(
             mask = _chosen(state, running, choose, seed)
             _step(state, code[int(state.threads.pc[mask.argmax()])], mask)
         elif (state.threads.at == At.GONE).all():
+            state.late()
             return frozenset(state.events)
         elif not _progress(state, seed):
             raise Stuck("threads wait for each other without an end")
@@ -110,6 +111,9 @@ def _step(state: State, one: Instruction, mask: Mask) -> None:
         return
     if not active.any() or one.opcode in IDLE:
         return
+    if one.opcode not in STEPS and one.opcode != "CCTL":
+        for thread in np.flatnonzero(active):
+            state.newest.pop(int(thread), None)
     again = np.zeros_like(active)
     if one.opcode in ("LDG", "LD"):
         again, why = access.load(state, one, active), At.FLAG
@@ -186,7 +190,7 @@ def _bar(state: State, one: Instruction, active: Mask) -> None:
         threads.expects[active] = count[0][active] if count else 0
     elif one.modifiers[0] == "ARV":
         for thread in np.flatnonzero(active):
-            threads.arrived[int(threads.block[thread]), int(barrier[thread])] += 1
+            threads.arrive(int(thread), int(barrier[thread]))
     else:
         raise NotExecuted(one.text)
 
@@ -195,6 +199,8 @@ def _exit(state: State, one: Instruction, active: Mask) -> None:
     """EXIT; the last of a cluster looks whether any of it has waited."""
     threads = state.threads
     threads.at[active] = At.GONE
+    if state.unread[active].any():
+        state.mark("unread", one, "")
     for group in set(threads.group[active].tolist()):
         members = threads.group == group
         gone = (threads.at[members] == At.GONE).all()
@@ -209,12 +215,16 @@ def _wait(state: State, one: Instruction, active: Mask) -> None:
 
 
 def _trigger(state: State, one: Instruction, active: Mask) -> None:
-    state.threads.triggered |= active
+    """PREEXIT: the first thread of a block that triggers does so for all of it."""
+    for thread in np.flatnonzero(active):
+        block, known = int(state.threads.block[thread]), state.threads.known[thread].copy()
+        state.triggers.append((block, known))
 
 
 def _cluster(state: State, one: Instruction, active: Mask) -> None:
     if one.opcode == "UCGABAR_ARV":
-        state.threads.arrivals[active] += 1
+        for thread in np.flatnonzero(active):
+            state.threads.arrive_cluster(int(thread))
     else:
         state.threads.at[active] = At.CLUSTER
 
@@ -257,11 +267,14 @@ def _special(state: State, one: Instruction, active: Mask) -> None:
 
 
 def _invalidate(state: State, one: Instruction, active: Mask) -> None:
-    """CCTL.IVALL: what a thread saw set before becomes an acquire."""
+    """CCTL.IVALL: what a thread saw set before becomes an acquire; CCTL.E.RML2: data is lost."""
+    if "RML2" in one.modifiers:
+        access.store(state, one, active)
     if "IVALL" not in one.modifiers:
         return
     for thread in np.flatnonzero(active):
         state.threads.tokens[thread] |= state.threads.pending[thread]
+        groups.see(state, int(thread))
 
 
 Control = Callable[[State, Instruction, Mask], None]
@@ -272,7 +285,10 @@ CONTROL: dict[str, Control] = {
 }  # fmt: skip
 MEMORY: dict[str, Control] = {
     **dict.fromkeys(access.STORES, access.store), "ATOMG": access.atomic,
-    "LDGSTS": access.asynchronous, "UBLKCP": access.bulk, "UTMALDG": access.tensor,
+    "LDGSTS": access.asynchronous, "UTMALDG": access.tensor,
+    **dict.fromkeys(("UBLKCP", "UBLKRED"), access.bulk),
+    **dict.fromkeys(("UTMASTG", "UTMAREDG"), groups.tensor_store),
+    "UTMACMDFLUSH": groups.close, "DEPBAR": groups.wait,
     **dict.fromkeys(("LDS", "STS", "LDL", "STL"), access.shared),
     "S2R": _special, "S2UR": _special, "CCTL": _invalidate,
     "MEMBAR": access.fence, "FENCE": access.fence,

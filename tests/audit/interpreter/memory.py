@@ -49,10 +49,11 @@ class Event:
     """Something out of order: what, at which instruction, and of which parameter.
 
     `kind` is `stale` for a read before its data, `cached` for a read that may be served from a
-    cache that is not coherent, `early` for a write before the wait, `late` for an access after the
-    trigger, `left` for a block that ended without a wait, `unsent` for a flag that is set before
-    what it stands for is there for others, `unfenced` for a copy engine that reads what threads
-    wrote, or were told of, without a fence for it.
+    cache that is not coherent, `early` for a write before the wait, `late` for an access that need
+    not be over when a thread of the block triggers, `unread` for a thread that ends before its bulk
+    store has read its source, `left` for a block that ended without a wait, `unsent` for a flag
+    that is set before what it stands for is there for others, `unfenced` for a copy engine that
+    reads what threads wrote, or were told of, without a fence for it.
     """
 
     kind: str

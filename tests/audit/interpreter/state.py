@@ -3,12 +3,14 @@
 
 from collections import Counter
 
+import numpy as np
+
 from fasttrack.audit.contract import Contract
 from fasttrack.audit.program import Instruction, Kernel
 
 from .lanes import Lanes, NotExecuted
 from .memory import DESCRIPTORS, Event, Memory
-from .threads import Phases, Threads
+from .threads import Known, Phases, Threads
 
 STACK = 0x28, 0x37C
 """Where sm_90 and sm_100 keep the first address of the stack in constant bank 0."""
@@ -45,16 +47,53 @@ class State:
         self.near: dict[tuple[int, int], int] = {}
         """Shared memory of each block and local memory of each thread."""
         self.wrote: dict[str, set[int]] = {"out": set(), "near": set()}
+        self.accesses: list[list[tuple[Instruction, str]]] = [
+            [] for _ in range(self.threads.columns)
+        ]
+        """Of each thread, its accesses of memory that others read or write, in order."""
+        self.triggers: list[tuple[int, Known]] = []
+        """Blocks of threads that triggered, and what accesses each of those knew to be over."""
+        self.groups: list[list[list[tuple[Instruction, str]]]] = [
+            [[]] for _ in range(self.threads.columns)
+        ]
+        """Of each thread, groups of bulk stores that need not be done; the last is not closed."""
+        self.unread = np.zeros(self.threads.columns, np.int64)
+        """Of each thread, how many bulk stores need not have read their source."""
+        self.newest: dict[int, int] = {}
+        """Threads that have just waited for groups, and for how many they have not."""
         self.entered = 0
         """How often a BSSY was executed."""
         self.events: set[Event] = set()
 
-    def written(self, thread: int, what: str) -> None:
-        """A thread wrote: it knows of that, and others only when it tells them."""
-        known = self.threads.tokens[thread]
-        known -= {token for token in known if token.startswith(f"{what} {thread} ")}
-        known.add(f"{what} {thread} own")
+    def written(self, thread: int, what: str, *, known: bool = True) -> None:
+        """A thread wrote: it knows of that, and others only when it tells them.
+
+        What a copy engine is still to write is known to nobody.
+        """
+        if thread in self.wrote[what]:
+            old = [f"{what} {thread} {how}" for how in ("own", "gpu", "sys", "async")]
+            for tokens in self.threads.tokens:
+                tokens.difference_update(old)
+        if known:
+            self.threads.tokens[thread].add(f"{what} {thread} own")
         self.wrote[what].add(thread)
+
+    def accessed(self, thread: int, one: Instruction, name: str) -> None:
+        """A thread has read or written what others write or read: that is over now."""
+        self.accesses[thread].append((one, name))
+        self.threads.known[thread, thread] += 1
+
+    def late(self) -> None:
+        """Marks what was not surely over when some thread of the block triggered."""
+        if self.contract.early_trigger is not None:
+            return
+        for block, known in self.triggers:
+            for thread in np.flatnonzero(self.threads.block == block):
+                for one, name in self.accesses[thread][int(known[thread]) :]:
+                    self.mark("late", one, name)
+                for group in self.groups[thread]:
+                    for one, name in group:
+                        self.mark("late", one, name)
 
     def writers(self, what: str, thread: int) -> list[int]:
         """Threads of this thread's block that wrote."""

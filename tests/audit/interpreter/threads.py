@@ -9,6 +9,8 @@ import numpy as np
 
 from .lanes import WARP, Mask
 
+Known = np.ndarray
+
 
 class At(IntEnum):
     """Why a thread does not run."""
@@ -39,6 +41,9 @@ class Phases:
     """What those who arrived in this phase know."""
     handed: set[str] = field(default_factory=set)
     """What the one who waits for the last finished phase learns."""
+    known: Known | None = None
+    handed_known: Known | None = None
+    """The same of accesses that are over."""
 
     def settle(self) -> None:
         """Ends the phase if all arrived and all bytes came."""
@@ -46,6 +51,7 @@ class Phases:
             self.phase += 1
             self.missing = self.count
             self.handed |= self.tokens
+            self.handed_known = self.known
 
 
 class Threads:
@@ -75,7 +81,11 @@ class Threads:
         self.arrived: Counter[tuple[int, int]] = Counter()
         """Of each barrier of a block, threads that arrived there without stopping."""
         self.waited = np.zeros(self.columns, np.bool_)
-        self.triggered = np.zeros(self.columns, np.bool_)
+        self.known = np.zeros((self.columns, self.columns), np.int64)
+        """Of each thread (row), how many accesses of each other it knows to be over."""
+        self.arrived_known: dict[tuple[int, int], Known] = {}
+        self.cluster_known: dict[tuple[int, int], Known] = {}
+        """Of those who arrived at a barrier of a block, or of a cluster for the nth time."""
 
     def meet(self) -> bool:
         """Lets threads go whose barrier is complete; whether there were any."""
@@ -88,9 +98,35 @@ class Threads:
         known: set[str] = set().union(*(self.tokens[one] for one in np.flatnonzero(members)))
         for one in np.flatnonzero(members):
             self.tokens[one] |= known
-        self.triggered[members] |= self.triggered[members].any()
+        self.known[members] = self.known[members].max(axis=0)
         self.at[members] = At.RUN
         return True
+
+    def arrive(self, thread: int, barrier: int) -> None:
+        """A thread arrives at a barrier of its block without stopping."""
+        place = int(self.block[thread]), barrier
+        self.arrived[place] += 1
+        self.arrived_known[place] = self._more(self.arrived_known.get(place), thread)
+
+    def arrive_cluster(self, thread: int) -> None:
+        """A thread arrives at the barrier of its cluster."""
+        self.arrivals[thread] += 1
+        place = int(self.group[thread]), int(self.arrivals[thread])
+        self.cluster_known[place] = self._more(self.cluster_known.get(place), thread)
+
+    def _more(self, known: Known | None, thread: int) -> Known:
+        return self.known[thread].copy() if known is None else np.maximum(known, self.known[thread])
+
+    def learn(self, members: Mask, known: Known | None) -> None:
+        """Threads learn what is over."""
+        if known is not None:
+            self.known[members] = np.maximum(self.known[members], known)
+
+    def _outlive(self, members: Mask, others: Mask) -> None:
+        """Threads go on when others have ended: what those did is over."""
+        gone = others & (self.at == At.GONE)
+        if gone.any():
+            self.learn(members, self.known[gone].max(axis=0))
 
     def _blocks(self) -> bool:
         moved = False
@@ -102,7 +138,10 @@ class Threads:
             alive = (self.block == block) & (self.at != At.GONE)
             needed = expected if expected else int(alive.sum())
             if members.sum() + self.arrived[block, barrier] >= needed:
+                if not expected:  # nor do those come back that have ended
+                    self._outlive(members, self.block == block)
                 del self.arrived[block, barrier]
+                self.learn(members, self.arrived_known.pop((block, barrier), None))
                 moved |= self._go(members)
         return moved
 
@@ -136,5 +175,9 @@ class Threads:
         for one in np.flatnonzero(there):
             alive = (self.group == self.group[one]) & (self.at != At.GONE)
             free[one] = bool((self.arrivals[alive] >= self.arrivals[one]).all())
+            if free[one]:
+                place = int(self.group[one]), int(self.arrivals[one])
+                self._outlive(np.arange(self.columns) == one, self.group == self.group[one])
+                self.learn(np.arange(self.columns) == one, self.cluster_known.get(place))
         self.at[free] = At.RUN
         return bool(free.any())

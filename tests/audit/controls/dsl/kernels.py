@@ -51,6 +51,7 @@ def reads_after(w: cute.Tensor, x: cute.Tensor, y: cute.Tensor) -> None:
     scale = w[here()]
     cute.arch.griddepcontrol_wait()
     y[here()] = x[here()] * scale
+    cute.arch.sync_threads()
     cute.arch.griddepcontrol_launch_dependents()
 
 
