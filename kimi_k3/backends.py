@@ -6,6 +6,7 @@ Both work on the same caches, allocated here for an engine's settings.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -46,6 +47,8 @@ class Setup:
         planned_rounding: of planned steps; None is the specialised column for W4A16 experts.
         aux_layers: layers whose residual stream a drafter reads.
         decode_operators: who computes planned steps: `reference` or `prepared`.
+        decode_kernels: where cubins of the decode kernels are kept, which then serve planned steps;
+            None for none of them.
     """
 
     config: K3Config
@@ -56,6 +59,7 @@ class Setup:
     planned_rounding: Rounding | None = None
     aux_layers: tuple[int, ...] = ()
     decode_operators: str = "reference"
+    decode_kernels: Path | None = None
 
     @property
     def device(self) -> torch.device:
@@ -197,4 +201,8 @@ class RankModel:
             from kimi_k3.mini.assembly import prepared  # noqa: PLC0415  (a path that may go)
 
             executor = prepared(executor, context)
+        if setup.decode_kernels is not None:
+            from kimi_k3.decode.kernels.serve import with_kernels  # noqa: PLC0415  (needs a GPU)
+
+            executor = with_kernels(executor, context, setup.tp, setup.decode_kernels)
         return executor

@@ -19,6 +19,7 @@ from fasttrack.report.schemas import SCHEMAS, schema_text
 from fasttrack.report.scope_page import scope_page
 from fasttrack.rules import FAMILIES
 from fasttrack.workspace import open_workspace
+from kimi_k3.decode.kernels.contracts import contract_files
 
 ROOT = Path(__file__).resolve().parents[1]
 SENTENCES = "fasttrack/rules/false_alarms.json"
@@ -39,6 +40,7 @@ def generated() -> Mapping[str, str]:
     return (
         pages
         | schemas
+        | contract_files()
         | {
             "docs/scope.md": scope_page(workspace.manifests, workspace.config.policy),
             "THIRD_PARTY.md": third_party_page(),
@@ -56,6 +58,9 @@ def generated() -> Mapping[str, str]:
                     "experts": experts_table(record("docs/stock-experts.json")),
                     "cpu": cpu_table(record("docs/cpu-speed.json")),
                 },
+            ),
+            "docs/kernels.md": filled(
+                "docs/kernels.md", {"attn-res": attn_res_table(record("docs/attn-res.json"))}
             ),
             "docs/mini.md": filled(
                 "docs/mini.md", {"mini": mini_table(record("docs/mini-speed.json"))}
@@ -263,6 +268,25 @@ def experts_table(measured: Mapping[str, Any]) -> str:
                 f"| {tp} | {rows} | {' | '.join(parts)} | {row['median_us']:.1f} | "
                 f"{row['floor_us']:.1f} | {100 * row['of_floor']:.0f} % |"
             )
+    return "\n".join(lines) + "\n"
+
+
+def attn_res_table(measured: Mapping[str, Any]) -> str:
+    """What `python -m tests.bench.attn_res` measured."""
+    by_shape = {(row["form"], row["saved"], row["rows"]): row for row in measured["rows"]}
+    counts = sorted({rows for _, _, rows in by_shape})
+    lines = [
+        f"{on_gpu(measured['machine'])}; medians of {measured['replays']} replays in turn, "
+        "microseconds, the kernel's and Triton's; inputs rotated past the L2 cache; floor: all "
+        "bytes once at 4.27 TB/s.",
+        "",
+        f"| form | saved | {' | '.join(f'M {rows}' for rows in counts)} | floor at M 64 |",
+        f"|---|---|{'---|' * len(counts)}---|",
+    ]
+    for form, saved in dict.fromkeys((form, saved) for form, saved, _ in by_shape):
+        own = [by_shape[form, saved, rows] for rows in counts]
+        cells = [f"{row['kernel_us']:.2f} / {row['triton_us']:.2f}" for row in own]
+        lines.append(f"| {form} | {saved} | {' | '.join(cells)} | {own[-1]['floor_us']:.2f} |")
     return "\n".join(lines) + "\n"
 
 

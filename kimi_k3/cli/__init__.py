@@ -14,11 +14,15 @@ from fasttrack.lazy_group import LazyGroup
 COMMANDS: Mapping[str, str] = {
     "config": "Show shapes, bytes and owners of a model's tensors.",
     "generate": "Continue a prompt of token ids.",
+    "kernels": "Build, list, audit and tune the kernels of the decode path.",
     "scope": "Ask the gate.",
+    "validate": "Judge kernels from outside, and the judge by candidates that are wrong.",
 }
 """Command name to its one-line help. Each lives in `kimi_k3/cli/<name>.py` as `command`."""
 
 EXTRAS = {"numpy": "reference", "safetensors": "reference", "torch": "reference"} | {
+    "cuda": "kernels",
+    "cutlass": "kernels",
     "fla": "gpu",
     "triton": "gpu",
 }

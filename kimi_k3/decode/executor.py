@@ -96,13 +96,12 @@ class Executor:
         prefix, delta, saved, streams = run.embed(step.token_ids), None, 0, {}
         kept = {index + 1 for index in self.aux_layers}  # what leaves a layer enters the next one
         for index, layer in enumerate(self.weights.layers):
-            x, prefix = run.mix(layer.attention_mix, prefix, delta, blocks[:, :saved])
+            writes = self.config.writes_block(index)
+            block = blocks[:, saved] if writes else None
+            x, prefix = run.mix(layer.attention_mix, prefix, delta, blocks[:, :saved], block)
             if index in kept:
                 streams[index] = prefix
-            writes = self.config.writes_block(index)
-            if writes:
-                blocks[:, saved] = prefix
-                saved += 1
+            saved += writes
             heads = self._attention(layer, x, self.caches.layers[index], self._guarded(part))
             y, prefix = run.attention_out(
                 layer.attention.o_proj,
@@ -112,7 +111,7 @@ class Executor:
                 blocks[:, :saved],
             )
             delta = self._ffn(layer, y)
-        hidden, prefix = run.mix(self.weights.final_mix, prefix, delta, blocks[:, :saved])
+        hidden, prefix = run.mix(self.weights.final_mix, prefix, delta, blocks[:, :saved], None)
         streams[len(self.weights.layers)] = prefix
         aux = tuple(streams[index + 1] for index in self.aux_layers)
         return StepOutput(hidden, aux, run.head(hidden))

@@ -24,6 +24,15 @@ POLICY = "policy.yaml"
 EFFECTIVE = "effective.json"
 
 
+class Bandwidth(BaseModel):
+    """Memory bandwidth of a product."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    peak: float
+    """Of the data sheet, in TB/s; nothing is faster."""
+
+
 class Product(BaseModel):
     """One entry of the policy's hardware vocabulary, as far as a running server needs it."""
 
@@ -31,6 +40,8 @@ class Product(BaseModel):
 
     gpu: str
     """Product name as the driver reports it."""
+    bandwidth_tb_s: Bandwidth | None = None
+    """Absent where the policy does not know it."""
 
 
 class PolicyFacts(BaseModel):

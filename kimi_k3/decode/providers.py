@@ -64,9 +64,10 @@ class Providers:
 
     embed: Provider[[Tensor], Tensor]
     """(ids [M]) -> [M, H], summed over ranks."""
-    mix: Provider[[PackedMix, Tensor, Tensor | None, Tensor], Pair]
-    """(w, prefix [M, H], delta [M, H] or None, blocks [M, n, H]) -> x [M, H], new prefix [M, H].
-    Before attention, and once after the last layer."""
+    mix: Provider[[PackedMix, Tensor, Tensor | None, Tensor, Tensor | None], Pair]
+    """(w, prefix [M, H], delta [M, H] or None, blocks [M, n, H], block [M, H] or None) -> x [M, H],
+    new prefix [M, H]. Before attention, and once after the last layer; a layer that saves the new
+    prefix as a block gives the place for it."""
     kda_in: Provider[[PackedKda, Tensor], Tensor]
     """(w, x [M, H]) -> projected [M, in_proj rows]."""
     kda_core: Provider[[PackedKda, Tensor, KdaState, GroupTensors], Tensor]
@@ -108,6 +109,13 @@ class Providers:
                 yield one.name, provider.name
 
 
+def attention_sum(ctx: Context, comm: DecodeCommunicator, o_proj: Tensor, heads: Tensor) -> Tensor:
+    """What attention leaves [M, H]: the projection of heads [M, h], summed over ranks."""
+    r = ctx.rounding
+    partial = r.o_partial(heads @ o_proj.to(r.compute).T)
+    return r.reduced(comm.at(Site.O_PROJ).all_reduce(partial))
+
+
 def reference_providers(ctx: Context, weights: PackedModel, comm: DecodeCommunicator) -> Providers:
     """Plain PyTorch for every operator.
 
@@ -122,8 +130,12 @@ def reference_providers(ctx: Context, weights: PackedModel, comm: DecodeCommunic
     def embed(ids: Tensor) -> Tensor:
         return r.embedding(comm.at(Site.EMBED).all_reduce(ends.embed(ctx, weights, ids)))
 
-    def mix(w: PackedMix, prefix: Tensor, delta: Tensor | None, blocks: Tensor) -> Pair:
+    def mix(
+        w: PackedMix, prefix: Tensor, delta: Tensor | None, blocks: Tensor, block: Tensor | None
+    ) -> Pair:
         updated = update_prefix(r, prefix, delta)
+        if block is not None:
+            block.copy_(updated)
         return residual.mix(ctx, w, updated, blocks), updated
 
     def mla_query(w: PackedMla, projected: Tensor, cache: KvCache, part: GroupTensors) -> Pair:
@@ -134,9 +146,10 @@ def reference_providers(ctx: Context, weights: PackedModel, comm: DecodeCommunic
     def attention_out(
         o_proj: Tensor, heads: Tensor, w: PackedMix, prefix: Tensor | None, blocks: Tensor
     ) -> Pair:
-        partial = r.o_partial(heads @ o_proj.to(r.compute).T)
-        total = r.reduced(comm.at(Site.O_PROJ).all_reduce(partial))
-        return mix(w, total, None, blocks) if prefix is None else mix(w, prefix, total, blocks)
+        total = attention_sum(ctx, comm, o_proj, heads)
+        if prefix is None:
+            return mix(w, total, None, blocks, None)
+        return mix(w, prefix, total, blocks, None)
 
     def dense(w: PackedFfn, y: Tensor) -> Tensor:
         return r.reduced(comm.at(Site.FFN).all_reduce(ffn.gated(ctx, w, y)))

@@ -7,7 +7,6 @@ goes on reading the packed weights.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import partial
 from typing import TypeVar
 
 import torch
@@ -136,9 +135,21 @@ def _residual(ctx: Context, comm: DecodeCommunicator, others: Providers) -> Prov
             return residual.mix(ctx, w, total, None, blocks)
         return residual.mix(ctx, w, prefix, total, blocks)
 
+    def mix(
+        w: PackedMix,
+        prefix: torch.Tensor,
+        delta: torch.Tensor | None,
+        blocks: torch.Tensor,
+        block: torch.Tensor | None,
+    ) -> Pair:
+        mixed, updated = residual.mix(ctx, w, prefix, delta, blocks)
+        if block is not None:
+            block.copy_(updated)
+        return mixed, updated
+
     return replace(
         others,
-        mix=Provider(name, partial(residual.mix, ctx)),
+        mix=Provider(name, mix),
         attention_out=Provider(name, attention_out),
     )
 

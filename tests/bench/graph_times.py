@@ -1,51 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA graphs, and the times of their replays."""
+"""CUDA graphs, the times of their replays, and what the device's memory can do."""
 
 import statistics
-from collections.abc import Callable, Sequence
 
 import torch
 
+from kimi_k3.decode.kernels.timing import captured, replay_times
 from tests.bench.rank_share import DEVICE
 
-BUSY_CYCLES = 400_000
-"""About 0.2 ms: the device is busy while the host enqueues a replay, so that the time between the
-two events is the device's alone."""
-
-
-def replay_times(graphs: Sequence[torch.cuda.CUDAGraph], replays: int) -> list[list[float]]:
-    """Microseconds of each replay, the graphs in turn."""
-    times: list[list[float]] = [[] for _ in graphs]
-    for _ in range(3):
-        for graph in graphs:
-            graph.replay()
-    torch.cuda.synchronize()
-    for _ in range(replays):
-        for graph, own in zip(graphs, times, strict=True):
-            before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            torch.cuda._sleep(BUSY_CYCLES)
-            before.record()
-            graph.replay()
-            after.record()
-            after.synchronize()
-            own.append(before.elapsed_time(after) * 1e3)
-    return times
-
-
-def captured(calls: Sequence[Callable[[], object]]) -> torch.cuda.CUDAGraph:
-    """One graph of all calls, run twice before."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for call in calls:
-            call()
-    torch.cuda.current_stream().wait_stream(stream)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for call in calls:
-            call()
-    return graph
+__all__ = ["captured", "copy_bandwidth", "replay_times"]
 
 
 def copy_bandwidth() -> float:
