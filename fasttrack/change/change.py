@@ -13,6 +13,7 @@ from fasttrack.change.git import Git
 from fasttrack.change.history import History
 from fasttrack.change.judged import Merge, merge
 from fasttrack.change.objects import Objects
+from fasttrack.change.passed import Passed, commits_between, passed
 from fasttrack.change.tree import ABSENT, Entry, Side, Tree, changed_paths, path_bytes
 from fasttrack.errors import FactUnavailable, InputError
 
@@ -150,6 +151,28 @@ class Change:
                 raise PastUnavailable(str(reason)) from reason
             self._between[trees] = {entry.path: entry for entry in found}
         return self._between[trees]
+
+    def passed(self) -> Iterator[Passed]:
+        """What each commit of the change but its last does; see `fasttrack.change.passed`.
+
+        Raises:
+            FactUnavailable: too many commits, too much that they do, or what is not in this clone.
+        """
+        known = {*self.merge_bases, self.base_tip}
+        commits = dict(commits_between(self._git, sorted(known), self.head))
+        starts = {one for parents in commits.values() for one in parents} - commits.keys()
+        commits.pop(self.head, None)
+        if commits:
+            yield from passed(self._git, commits)
+        for start in sorted(starts - known) if self._can_be_next else ():
+            if not self.was_at(start):
+                found = self.between(self.merge_base, start).values()
+                yield from (Passed(start, entry) for entry in found)
+
+    @property
+    def _can_be_next(self) -> bool:
+        """Whether the target branch can go on to the head as it is."""
+        return self.base_tip in self._history.merge_bases(self.base_tip, self.head)
 
     def was_at(self, commit: str) -> bool:
         """Whether the target branch is at a commit or was; see `FormerSides.has`."""

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from fasttrack.change.change import Change
 from fasttrack.change.tree import Tree
+from fasttrack.errors import FactUnavailable
 from fasttrack.evidence.accept import accept
 from fasttrack.evidence.coverage import Evidence
 from fasttrack.evidence.machine_code import audits_of
-from fasttrack.evidence.store import FOLDER, Stored, read_folder, read_tree
+from fasttrack.evidence.store import FOLDER, Contents, Stored, read_folder, read_tree
 from fasttrack.evidence.store_files import SUFFIXES
 from fasttrack.manifest.cells import CellId
 from fasttrack.policy.trust import Trust
@@ -32,7 +33,7 @@ def gather(change: Change, trees: Iterable[Tree], folder: str, more: Path | None
         more: a directory of evidence files beside them.
 
     Raises:
-        FactUnavailable: a tree can not be listed.
+        FactUnavailable: a tree can not be listed, or holds more than is read.
         InputError: the directory can not be read.
     """
     store = f"{folder}/{FOLDER}"
@@ -42,12 +43,19 @@ def gather(change: Change, trees: Iterable[Tree], folder: str, more: Path | None
         files = frozenset(_files(tree, store))
         if files and files not in read:
             read.add(files)
-            for one in read_tree(tree, store, change.blob).statements:
+            for one in _whole(read_tree(tree, store, change.blob)):
                 found.setdefault(one.signed, one)
     if more is not None:
-        for one in read_folder(more).statements:
+        for one in _whole(read_folder(more)):
             found.setdefault(one.signed, one)
     return list(found.values())
+
+
+def _whole(contents: Contents) -> tuple[Stored, ...]:
+    """The statements; what was left out for its size would be missed in silence."""
+    if contents.unread:
+        raise FactUnavailable(contents.unread)
+    return contents.statements
 
 
 def judged_evidence(

@@ -7,7 +7,7 @@ lies in the target already counts or does not, and is nobody's fault here.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Mapping, Sequence, Set
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from fasttrack.case import Case
@@ -15,13 +15,14 @@ from fasttrack.change.tree import Side, Tree
 from fasttrack.errors import FactUnavailable
 from fasttrack.evidence.accept import signatures
 from fasttrack.evidence.dsse import Signed
-from fasttrack.evidence.gathered import gather
 from fasttrack.evidence.graphs import input_graphs
 from fasttrack.evidence.inputs import InputGraph
 from fasttrack.evidence.statement import Statement
-from fasttrack.evidence.store import FOLDER, Contents, Stored, read_tree
+from fasttrack.evidence.store import FOLDER, Contents, Stored, read_folder, read_tree
 from fasttrack.evidence.trust import Judged, Signatures, judge, question
 from fasttrack.manifest.cells import CellId
+
+NOTHING = Contents((), ())
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,13 @@ class Known:
 
     Attributes:
         case: the change that it is for.
-        kept: the statements of the target and of the folder that was handed in, each once.
+        kept: the statements of the target, each once.
         brought: what the files hold that the change adds or edits; with what can not be read.
         removed: what the target's files hold that the change deletes.
-        unknown: why the target's store could not be read; empty when it could.
+        unknown: why the target's store or the folder could not be read, or not all of it; empty
+            when they could.
+        handed: what the folder that was handed in has beside kept and brought ones, each once.
+        staying: the lines of the target's files that the change leaves there.
     """
 
     case: Case
@@ -41,15 +45,14 @@ class Known:
     brought: Contents
     removed: Contents
     unknown: str
+    handed: tuple[Stored, ...] = ()
+    staying: tuple[Stored, ...] = ()
     _verified: dict[Signed, Signatures] = field(default_factory=dict)
 
     def about(self, cells: Set[CellId]) -> tuple[Stored, ...]:
         """Every statement about these cells, each envelope once."""
-        found: dict[Signed, Stored] = {}
-        for one in (*self.kept, *self.brought.statements):
-            if one.statement.cell.id in cells:
-                found.setdefault(one.signed, one)
-        return tuple(found.values())
+        every = (*self.kept, *self.handed, *self.brought.statements)
+        return _once(one for one in every if one.statement.cell.id in cells)
 
     def judged(self, chosen: Collection[Stored]) -> tuple[tuple[Stored, Judged], ...]:
         """Whether some statements count, and those that bear on them: of one question, run or plan.
@@ -67,6 +70,10 @@ class Known:
         """What depends on what after the merge, under the manifest at a path."""
         return self.case.once(input_graphs)[path]
 
+    def signers(self, signed: Signed) -> frozenset[str]:
+        """Whose signatures under an envelope are good, by their ids in the policy."""
+        return self._signatures(signed).valid
+
     def _signatures(self, signed: Signed) -> Signatures:
         if signed not in self._verified:
             self._verified[signed] = signatures(signed, self.case.policy.trust)
@@ -82,17 +89,30 @@ def known_evidence(case: Case) -> Known:
     change, store = case.change, f"{case.config.folder}/{FOLDER}"
     mine = case.evidence_entries
     tip: dict[str, Side | None] = {}
-    kept: list[Stored] = []
-    unknown = ""
+    there, unknown = NOTHING, ""
     try:
-        kept = gather(change, (change.base,), case.config.folder, case.evidence)
+        there = read_tree(change.base, store, change.blob)
         tip = {entry.path: change.base.get(entry.path) for entry in mine}
     except FactUnavailable as reason:
         unknown = str(reason)
     new = {e.path: e.new for e in mine if e.new.present and tip.get(e.path) != e.new}
     gone = {e.path: side for e in mine if e.deleted and (side := tip.get(e.path))}
     brought, removed = (read_tree(_listing(some), store, change.blob) for some in (new, gone))
-    return Known(case, tuple(kept), brought, removed, unknown)
+    handed = NOTHING if case.evidence is None else read_folder(case.evidence)
+    told = {one.signed for one in (*there.statements, *brought.statements)}
+    others = _once(one for one in handed.statements if one.signed not in told)
+    left = {path.removeprefix(f"{store}/") for path in (*new, *gone)}
+    staying = tuple(one for one in there.statements if one.file not in left)
+    unknown = unknown or there.unread or handed.unread
+    return Known(case, _once(there.statements), brought, removed, unknown, others, staying)
+
+
+def _once(statements: Iterable[Stored]) -> tuple[Stored, ...]:
+    """Each envelope where it comes first."""
+    found: dict[Signed, Stored] = {}
+    for one in statements:
+        found.setdefault(one.signed, one)
+    return tuple(found.values())
 
 
 def _tied(around: Sequence[Stored], chosen: Set[Signed]) -> tuple[Stored, ...]:

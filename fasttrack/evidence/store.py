@@ -71,10 +71,12 @@ class Contents:
     Attributes:
         statements: the lines that could be read, in the order of files and lines.
         problems: everything that could not, at most `MAX_PROBLEMS`.
+        unread: why some files were not looked at, in words; empty when all were.
     """
 
     statements: tuple[Stored, ...]
     problems: tuple[Problem, ...]
+    unread: str = ""
 
 
 def read_folder(folder: Path) -> Contents:
@@ -97,15 +99,21 @@ def read_tree(tree: Tree, folder: str, blob: Callable[[Side, int], bytes]) -> Co
     Raises:
         FactUnavailable: the tree can not be listed.
     """
-    prefix = folder + "/"
-    names = sorted(
-        path.removeprefix(prefix)
-        for path in tree
-        if path.startswith(prefix)
-        and path.endswith(SUFFIXES)
-        and path.count("/") == prefix.count("/")
-    )
-    return _gathered((name, tree_file(tree, prefix + name, blob)) for name in names)
+    return _gathered(_tree_files(tree, folder, blob))
+
+
+def is_too_large(tree: Tree, folder: str, blob: Callable[[Side, int], bytes]) -> bool:
+    """Whether `read_tree` would leave files unread; nothing is understood.
+
+    Raises:
+        FactUnavailable: the tree can not be listed.
+    """
+    room = MAX_STORE_BYTES
+    for name, raw in _tree_files(tree, folder, blob):
+        room -= len(file_text(name, raw)[0])
+        if room < 0:
+            return True
+    return False
 
 
 def read_file(path: Path) -> Contents:
@@ -185,22 +193,50 @@ def merge(
 def _gathered(files: Iterable[tuple[str, bytes | Problem]], *, any_name: bool = False) -> Contents:
     statements: list[Stored] = []
     problems: list[Problem] = []
-    for source, line in _all_lines(files, problems, any_name=any_name):
+    unread: list[Problem] = []
+    for source, line in _all_lines(files, problems, unread, any_name=any_name):
         _read_line(source, line, statements, problems)
-    return Contents(tuple(statements), tuple(problems[:MAX_PROBLEMS]))
+    told = (*problems[: MAX_PROBLEMS - len(unread)], *unread)
+    return Contents(tuple(statements), told, "".join(map(_left, unread)))
+
+
+def _tree_files(
+    tree: Tree, folder: str, blob: Callable[[Side, int], bytes]
+) -> Iterator[tuple[str, bytes | Problem]]:
+    prefix = folder + "/"
+    names = sorted(
+        path.removeprefix(prefix)
+        for path in tree
+        if path.startswith(prefix)
+        and path.endswith(SUFFIXES)
+        and path.count("/") == prefix.count("/")
+    )
+    for name in names:
+        yield name, tree_file(tree, prefix + name, blob)
+
+
+def _left(problem: Problem) -> str:
+    return f"{problem.saw}; {problem.where} and what follows is not read: {problem.fix}"
 
 
 def _all_lines(
-    files: Iterable[tuple[str, bytes | Problem]], problems: list[Problem], *, any_name: bool = False
+    files: Iterable[tuple[str, bytes | Problem]],
+    problems: list[Problem],
+    unread: list[Problem],
+    *,
+    any_name: bool = False,
 ) -> Iterator[tuple[str, bytes]]:
-    """The lines of files with their places, up to what a store may have."""
+    """The lines of files with their places, up to what a store may have.
+
+    `problems` gets what is wrong with files, `unread` the one at which reading ends.
+    """
     room = MAX_STORE_BYTES
     for name, raw in files:
         text, fault = file_text(name, raw, any_name=any_name)
         room -= len(text)
         if room < 0:
             saw, fix = f"a store of over {MAX_STORE_BYTES:,} bytes", "fasttrack evidence gc"
-            problems.append(Problem(name, saw, "fewer; this file and what follows is left", fix))
+            unread.append(Problem(name, saw, "fewer; this file and what follows is left", fix))
             break
         if fault is not None:
             problems.append(fault)
@@ -223,7 +259,7 @@ def _lines(
     single = where.is_file()
     files = [(where.name, read_raw(where))] if single else folder_files(where, suffixes)
     any_name = single and where.name.endswith(BUNDLE_SUFFIX)
-    for source, line in _all_lines(files, problems, any_name=any_name):
+    for source, line in _all_lines(files, problems, problems, any_name=any_name):
         read: list[Stored] = []
         _read_line(source, line, read, problems)
         yield from (one.signed.bundle or line for one in read)

@@ -81,9 +81,10 @@ def weighed(case: Case) -> tuple[Told, ...]:
     kept = {one.signed for one in known.kept}
     new = [one for one in known.brought.statements if one.signed not in kept]
     owed = {one.cell.id for one in case.once(judge_coverage).owed}
-    there = [stored for stored in known.kept if stored.statement.cell.id in owed]
-    others = [stored for stored in known.kept if stored.statement.cell.id not in owed]
-    kinds = {one.statement.cell.kind for one in (*new, *known.kept)} | {kind for kind, _ in owed}
+    both = (*known.kept, *known.handed)
+    there = [stored for stored in both if stored.statement.cell.id in owed]
+    others = [stored for stored in both if stored.statement.cell.id not in owed]
+    kinds = {one.statement.cell.kind for one in (*new, *both)} | {kind for kind, _ in owed}
     asked = Asked(case, known, sorted(kinds))
     brought, relied = _answered(known, asked, new), _answered(known, asked, there)
     # Other cells of the same bytes may have landed when nobody asked for these yet.

@@ -22,6 +22,7 @@ from fasttrack.rules.confinement.new_import import NewImport
 from fasttrack.rules.confinement.non_ascii_path import NonAsciiPath
 from fasttrack.rules.confinement.outside_scope import OutsideScope
 from fasttrack.rules.confinement.oversized_file import OversizedFile
+from fasttrack.rules.confinement.passing_state import PassingState
 from fasttrack.rules.confinement.policy_change import PolicyChange
 from fasttrack.rules.confinement.policy_mixed import PolicyMixed
 from fasttrack.rules.confinement.protected_rename import ProtectedRename
@@ -173,6 +174,7 @@ RULES: tuple[Rule, ...] = (
     RebaseNeeded(),
     SourceEncoding(),
     UnportablePath(),
+    PassingState(),
     ForeignObject(),
     ModuleTable(),
     Environment(),

@@ -72,8 +72,11 @@ def test_a_boundary_that_was_put_back_before_the_change_was_proposed_covers_noth
     repo.commit("clean", EDIT | ({} if folder else kept), parent=tip)
     handed = {"evidence": tmp_path / "new"} if folder else {}
     wanted = (*REFUSED[:2], set()) if folder else REFUSED
-    assert answers(judged(repo.path, **handed)) == wanted
     assert answers(judged(repo.path, "clean", **handed)) == wanted
+    told = judged(repo.path, "topic", **handed)
+    assert set(statuses(told)) == {"stale"}
+    found = {(one.rule, one.path) for one in told.findings if one.level is not Level.NOTE}
+    assert found == {("FT129", OUTSIDE)}
 
 
 def test_evidence_that_came_to_the_target_in_a_change_of_its_own_is_no_better(

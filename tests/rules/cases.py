@@ -10,6 +10,7 @@ A case says what lies at the target branch, what the change does, and every find
       head_manifest: {...}   # merged into that; the change brings it; absent = unchanged
       base: {path: content}  # on top of _base/files.yaml
       change: {path: content, or null to delete}
+      commits: [{path: content}]  # of the change before its last one, which has `change`
       tip: {path: content}   # what the target branch gained since the change branched off
       tier: kernel-tested    # of the manifest's regions
       keys: {lab: {...}}     # trusted by the policy; a runner `lab` where there is evidence
@@ -24,7 +25,7 @@ A `saw` that ends in an ellipsis is a prefix; `line` may be left out; a missing 
 Content is what `fasttrack.policy_fixtures` reads. A path `bytes:6eff` is spelled in hexadecimal.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
@@ -52,7 +53,7 @@ FOLDER = Path(__file__).parent.parent / "cases" / "rules"
 AS_OF = date(2026, 11, 29)
 POLICY, MANIFEST = "manifests/policy.yaml", "manifests/k3.yaml"
 GIVEN = {"policy", "manifest", "head_manifest", "base", "change", "tip", "as_of", "labelled"}
-GIVEN |= {"tier", "keys", "new_keys", "evidence", "executed"}
+GIVEN |= {"commits", "tier", "keys", "new_keys", "evidence", "executed"}
 _CONTENT: TypeAdapter[ContentSpec] = TypeAdapter(ContentSpec)
 _EXECUTED = TypeAdapter(Executed)
 
@@ -117,7 +118,8 @@ def build(case: RuleCase, where: Path) -> Path:
     if "head_manifest" in given:
         change[MANIFEST] = _dumped(_merged(manifest, given["head_manifest"]))
     tip = _contents(given["tip"], base) if "tip" in given else None
-    start = _commit(repo, base, change, tip)
+    before = [_contents(files, base) for files in given.get("commits", ())]
+    start = _commit(repo, base, change, tip, before)
     if "evidence" not in given:
         return where
     # Statements speak of the tree with the change; evidence and keys are in no digest.
@@ -130,7 +132,7 @@ def build(case: RuleCase, where: Path) -> Path:
     if "new_keys" in given:
         policy["trust"]["keys"] += trusted(given["new_keys"])
         change[POLICY] = _dumped(policy | {"version": 2})
-    _commit(repo, base, change, tip, parent=(start,))
+    _commit(repo, base, change, tip, before, parent=(start,))
     return where
 
 
@@ -139,12 +141,16 @@ def _commit(
     base: Mapping[str, Content],
     change: Mapping[str, Content],
     tip: Mapping[str, Content] | None,
+    before: Iterable[Mapping[str, Content]],
     parent: tuple[str, ...] = (),
 ) -> str:
     """Writes the branches; the commit of `main` at which `topic` leaves it."""
     files = _spelled({p: c for p, c in base.items() if c is not None})
     start = repo.commit("main", files, parent=parent)
-    repo.commit("topic", _spelled(change), parent=start)
+    last = start
+    for one in before:
+        last = repo.commit("topic", _spelled(one), parent=last)
+    repo.commit("topic", _spelled(change), parent=last)
     if tip is not None:
         repo.commit("main", _spelled(tip), parent=start)
     return start
