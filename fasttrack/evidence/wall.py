@@ -11,6 +11,11 @@ does so and then becomes the command that it was given:
 It is run by its path, so that a tree that has a package of this name can not put another in its
 place. From Linux 6.12 on the command can not send signals to processes outside either. Reading is
 not limited, nor is the network.
+
+CUDA does not start where it can not name its threads, which is a write below `/proc/PID`. So beside
+a GPU `/proc` stays open. What it has of other processes the wall keeps closed all the same, as it
+forbids to trace them; what it has of the system only root may write, and for root these folders are
+made read-only first. Where that does not work, `/proc` is closed and there is no CUDA.
 """
 
 import ctypes
@@ -34,6 +39,11 @@ _SCOPED_SIGNALS = 1 << 1
 """From version 6."""
 _OPEN_ANYWAY = ("/dev",)
 """Devices, and memory that processes share; no place for anything that lasts."""
+_GPU = Path("/dev/nvidiactl")
+_OF_THE_SYSTEM = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
+"""What of `/proc` is no process."""
+_NEW_MOUNTS = 0x20000
+_READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 1 << 5, 1 << 12, 1 << 14, 1 << 18
 
 
 def stands_around(*kept: Path) -> bool:
@@ -71,14 +81,31 @@ def _build(writable: Sequence[str]) -> None:
     fields = (handled, 0, _SCOPED_SIGNALS)[: 1 + (version >= 4) + (version >= 6)]
     attributes = struct.pack(f"={len(fields)}Q", *fields)
     rules = _call(_CREATE_RULESET, attributes, len(attributes), 0)
-    for folder in (*writable, *_OPEN_ANYWAY):
+    allowed = dict.fromkeys((*writable, *_OPEN_ANYWAY), handled)
+    if _GPU.exists() and _is_system_closed():
+        allowed["/proc"] = handled & (_WRITE_FILE | _TRUNCATE)
+    for folder, accesses in allowed.items():
         place = os.open(folder, os.O_PATH | os.O_CLOEXEC)
-        _call(_ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", handled, place), 0)
+        _call(_ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", accesses, place), 0)
         os.close(place)
     if ctypes.CDLL(None, use_errno=True).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "privileges can not be given up")
     _call(_RESTRICT_SELF, rules, 0)
     os.close(rules)
+
+
+def _is_system_closed() -> bool:
+    """Whether nothing of the system in `/proc` can be written here, having seen to it as root."""
+    places = [place for place in _OF_THE_SYSTEM if Path(place).exists()]
+    if os.geteuid() == 0:
+        libc = ctypes.CDLL(None)
+        if libc.unshare(_NEW_MOUNTS) == 0:
+            libc.mount(None, b"/", None, _RECURSIVE | _PRIVATE, None)
+            for place in places:
+                libc.mount(place.encode(), place.encode(), None, _BIND, None)
+                libc.mount(None, place.encode(), None, _BIND | _REMOUNT | _READ_ONLY, None)
+    inside = [Path("/proc/sys/kernel/core_pattern"), *map(Path, places)]
+    return not any(os.access(path, os.W_OK) for path in inside if path.exists())
 
 
 def _call(number: int, *arguments: bytes | int) -> int:

@@ -132,3 +132,45 @@ def test_a_test_can_not_send_signals_to_the_collector(tmp_path: Path) -> None:
     root, out = project(tmp_path / "project", HEAD + SIGNALS), tmp_path / "out"
     found, _ = collect(plan_of(root, [planned(1)]), settings_of(root, out))
     assert (found.passed, found.failed) == (1, 0)
+
+
+NAMED = """
+import os, subprocess, sys
+def tried(name, path):
+    try: os.close(os.open(path, os.O_WRONLY))
+    except OSError: print(name, "closed")
+    else: print(name, "open")
+tried("own name", "/proc/self/comm")
+tried("parent's memory", f"/proc/{sys.argv[1]}/mem")
+tried("system", "/proc/sys/kernel/core_pattern")
+tried("kept", sys.argv[2])
+print(subprocess.run([sys.executable, "-c", "open('/proc/self/comm', 'w').write('x')"],
+                     stderr=subprocess.DEVNULL).returncode)
+"""
+BESIDE_A_GPU = """
+import importlib.util, sys
+from pathlib import Path
+spec = importlib.util.spec_from_file_location("wall", sys.argv[1])
+wall = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(wall)
+wall._GPU = Path(sys.argv[2])
+wall._main(sys.argv[3:])
+"""
+
+
+@walled
+@pytest.mark.parametrize("gpu", [True, False])
+def test_beside_a_gpu_processes_name_their_threads_and_write_nothing_else_of_proc(
+    tmp_path: Path, gpu: bool
+) -> None:
+    kept, own = tmp_path / "kept", tmp_path / "own"
+    kept.write_text("old")
+    own.mkdir()
+    script = [sys.executable, "-c", NAMED, str(os.getpid()), str(kept)]
+    device = "/dev/null" if gpu else "/dev/nothing"
+    command = [sys.executable, "-c", BESIDE_A_GPU, str(wall.__file__), device, str(own), "--"]
+    done = subprocess.run([*command, *script], capture_output=True, text=True, check=True)
+    named, *closed, child = done.stdout.splitlines()
+    assert named == f"own name {'open' if gpu else 'closed'}"
+    assert (child == "0") == gpu  # a process that it starts, too
+    assert closed == ["parent's memory closed", "system closed", "kept closed"]
