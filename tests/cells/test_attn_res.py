@@ -2,9 +2,13 @@
 """The residual mix at the rows of a cell: every variant that serves them, through the gates.
 
 The variants run in a process of their own, on memory of this one's, see `docs/validation.md`.
-Cubins come from `.gpu/kernels/`, made by `kimi-k3 kernels build --cache .gpu/kernels` anywhere.
+Cubins come from where `kimi-k3 kernels build` leaves them, made on this machine or another: by the
+user's entry and not by HOME, which `evidence collect` sets anew. They are no files of the tree; what
+was launched is told by its digest, and counts only if that was audited.
 """
 
+import os
+import pwd
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +27,7 @@ from kimi_k3.validation.subjects import attn_res
 from kimi_k3.validation.validate import validate
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="cubins run on a GPU alone")
-CACHE = Path(__file__).resolve().parents[2] / ".gpu" / "kernels"
+CACHE = Path(pwd.getpwuid(os.getuid()).pw_dir) / ".cache" / "kimi-k3" / "kernels"
 CELL = Budget(
     "cell", cases=3, steps=0, memory=1, repeats=2, replays=2, changes=1, pairs=0, times=0, rotated=0
 )
