@@ -3,8 +3,8 @@
 
 The variants run in a process of their own, on memory of this one's, see `docs/validation.md`.
 Cubins come from where `kimi-k3 kernels build` leaves them, made on this machine or another: by the
-user's entry and not by HOME, which `evidence collect` sets anew. They are no files of the tree; what
-was launched is told by its digest, and counts only if that was audited.
+user's entry and not by HOME, which `evidence collect` sets anew. They are no files of the tree;
+what was launched is told by its digest, and counts only if that was audited.
 """
 
 import os
