@@ -394,3 +394,70 @@ KERNEL(128) stores_under_guards(SENDER) {
     __syncthreads();
     if (t == 0) release(flag + blockIdx.x, count);
 }
+
+// Threads past the end leave; who acquires for the rest is there if any of them is.
+KERNEL(128) leave_past_the_end(READER) {
+    unsigned i = blockIdx.x * 128 + threadIdx.x;
+    if (i >= count) return;
+    if (threadIdx.x < 32)
+        while (acquire(flag) != count) {}
+    __syncthreads();
+    out[i] = rows[i];
+}
+KERNEL(128) leave_past_the_end_elected(READER) {
+    unsigned i = blockIdx.x * 128 + threadIdx.x;
+    if (i >= count) return;
+    if (threadIdx.x < 32 && elected())
+        while (acquire(flag) != count) {}
+    __syncthreads();
+    out[i] = rows[i];
+}
+// The last warp may leave without the others; so may the first one where those before a row leave.
+KERNEL(128) leave_with_the_last_warp(READER) {
+    unsigned i = blockIdx.x * 128 + threadIdx.x;
+    if (i >= count) return;
+    if (threadIdx.x >= 96)
+        while (acquire(flag) != count) {}
+    __syncthreads();
+    out[i] = rows[i];
+}
+KERNEL(128) leave_before_a_row(READER) {
+    unsigned i = blockIdx.x * 128 + threadIdx.x;
+    if (i < count) return;
+    if (threadIdx.x < 32)
+        while (acquire(flag) != count) {}
+    __syncthreads();
+    out[i] = rows[i];
+}
+// Too large an index may leave a block without its first threads alone.
+KERNEL(128) leave_by_a_scaled_index(READER) {
+    unsigned i = blockIdx.x * count + threadIdx.x;
+    if (i >= count) return;
+    if (threadIdx.x < 32)
+        while (acquire(flag) != count) {}
+    __syncthreads();
+    out[i] = rows[i];
+}
+
+// Whether a thread has waited is kept in a byte, of a register that held a pointer.
+#define ROUNDS(who) \
+    float sum = w[m[blockIdx.x] * 128 + threadIdx.x]; \
+    if (sum > 1e30f) __nanosleep(5); \
+    bool done = false; \
+    for (int i = 0; i < count; ++i) { \
+        for (int k = 0; k < count; ++k) { \
+            if (!done) { \
+                if (who) while (acquire(flag) != count) {} \
+                NAMED(1, 128); \
+                done = true; \
+            } \
+            sum += (count > 4 ? w : rows)[threadIdx.x + (i * count + k) * 128]; \
+        } \
+    } \
+    out[threadIdx.x] = sum;
+KERNEL(128) waits_in_the_first_of_all_rounds(const float* w, const int* m, READER) {
+    ROUNDS(threadIdx.x < 32)
+}
+KERNEL(128) waits_in_the_first_of_all_rounds_at_times(const float* w, const int* m, READER) {
+    ROUNDS(blockIdx.x == 0)
+}

@@ -130,6 +130,6 @@ def permute(context: Context, state: State, instruction: Instruction) -> None:
     lowest = known[0] if chosen & 4 == 0 else known[2]
     if number is not None:
         state.registers[slot] = Value(number, old.name)
-    elif isinstance(lowest, int) and not old.bases:
+    elif isinstance(lowest, int):  # the other bytes may be what is left of a pointer
         mark = LowByte(lowest >> 8 * (chosen & 3) & 0xFF)
-        state.registers[slot] = Value(None, old.name, mark=mark)
+        state.registers[slot] = Value(None, old.name, old.bases, mark)

@@ -10,7 +10,7 @@ from fasttrack.audit.flow.operands import Context, bare, is_predicate
 from fasttrack.audit.flow.state import State
 from fasttrack.audit.flow.terms import mark_of, settle, spelling
 from fasttrack.audit.flow.threads import Number
-from fasttrack.audit.flow.values import ANY, FlagRead, LowByte, Passed, Value, sum_bases
+from fasttrack.audit.flow.values import ANY, NOWHERE, FlagRead, LowByte, Passed, Value, sum_bases
 from fasttrack.audit.program import Immediate, Instruction
 
 _BOTH = 0xC0
@@ -27,12 +27,12 @@ def logic(context: Context, state: State, instruction: Instruction) -> None:
         (context.read(state, one) for one in parts.sources[3:] if is_predicate(one)), ANY
     )
     name = context.names.combine(f"{spelling(instruction)} {table}", values)
-    number = None
+    number, bases = None, sum_bases(values)
     if table is not None and "~" not in instruction.text:
         number = lift(numbers.logic(table, predicates=False), tuple(bare(one) for one in values))
-        if number is None and table == _BOTH:
-            number = lowest_byte(values[:2])
-    bases = sum_bases(values)
+        byte = lowest_byte(values[:2]) if number is None and table == _BOTH else None
+        if byte is not None:
+            number, bases = byte, NOWHERE
     mark = mark_of(values)
     context.forget(state, instruction)
     real = [one for one in parts.predicates if one.index is not None]

@@ -10,6 +10,7 @@ from fasttrack.audit.finding import Finding, Verdict
 from fasttrack.audit.flow.alike import Search
 from fasttrack.audit.flow.blocks import BYTES, Blocks, blocks_of
 from fasttrack.audit.flow.events import Does, Event
+from fasttrack.audit.flow.explore import Unbounded
 from fasttrack.audit.flow.flags import Flags, flags_of
 from fasttrack.audit.flow.graph import Graph, Key
 from fasttrack.audit.flow.groups import sure_to_come
@@ -131,6 +132,16 @@ class Facts:
         return frozenset(address for address, same in reads.items() if same)
 
     @cached_property
+    def unwrapped(self) -> "Facts":
+        """The same if no index of a thread is too large for its word, where that matters."""
+        if not self.graph.context.carried:
+            return self
+        try:
+            return facts_of(self.kernel, self.contract, unwrapped=True)
+        except Unbounded:
+            return self  # what was found without that stands
+
+    @cached_property
     def flags(self) -> Flags:
         """The flags, and who acquires them."""
         return flags_of(self.graph)
@@ -183,8 +194,13 @@ class Facts:
         )  # fmt: skip
 
 
-def facts_of(kernel: Kernel, contract: Contract) -> Facts:
+def facts_of(kernel: Kernel, contract: Contract, *, unwrapped: bool = False) -> Facts:
     """Follows a kernel under its contract.
+
+    Args:
+        kernel: what is followed.
+        contract: what its parameters are.
+        unwrapped: take no index of a thread to be too large for its word.
 
     Raises:
         Unbounded: a bound was reached.
@@ -195,7 +211,7 @@ def facts_of(kernel: Kernel, contract: Contract) -> Facts:
     threads = Threads(contract.block, together)
 
     def make() -> Context:
-        return Context(layout, threads, contract.cluster > 1)
+        return Context(layout, threads, contract.cluster > 1, unwrapped=unwrapped)
 
     graph = settled(blocks, make)
     graph.problems.update(_unknown(blocks, graph))

@@ -44,6 +44,7 @@ class Node:
         uniform: all threads of a block that are here go the same way.
         arrives: threads that take part in the barrier at its end, by tokens.
         barrier: number of that barrier for each thread.
+        ended: conditions that are decided for all threads which end there, by name.
     """
 
     state: State
@@ -52,11 +53,17 @@ class Node:
     uniform: bool = True
     arrives: dict[Tokens, int] = field(default_factory=dict)
     barrier: Value | None = None
+    ended: Mapping[int, bool] | None = None
 
     def begin(self) -> None:
         """Forgets what happened, to look at the node anew."""
         self.edges, self.events, self.arrives = [], [], {}
-        self.uniform, self.barrier = True, None
+        self.uniform, self.barrier, self.ended = True, None, None
+
+    def end(self, facts: Mapping[int, bool]) -> None:
+        """Threads end, for which some conditions are decided."""
+        others = facts if self.ended is None else self.ended
+        self.ended = {name: truth for name, truth in facts.items() if others.get(name) is truth}
 
 
 @dataclass

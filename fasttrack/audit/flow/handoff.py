@@ -105,7 +105,7 @@ def sure_of(found: Instances, at: int, token: str, counted: bool) -> int:
     for other in members(found.beside[at]):
         tokens = found.tokens[other]
         if tokens is None:
-            missing |= 0 if counted else found.mask[other]
+            missing |= 0 if counted else found.mask[other] & ~found.stayed.get((at, other), 0)
         elif token not in tokens:
             missing |= found.mask[other]
     return ~missing

@@ -2,7 +2,7 @@
 """Barriers, and which points of two threads may be the same instance of one."""
 
 from collections import deque
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, combinations
 
@@ -11,6 +11,7 @@ from fasttrack.audit.flow.graph import Graph, Key, Node
 from fasttrack.audit.flow.operands import is_predicate
 from fasttrack.audit.flow.reach import Ways, contradict, ways
 from fasttrack.audit.flow.state import Tokens
+from fasttrack.audit.flow.staying import bounds
 from fasttrack.audit.flow.threads import Number, mask_of, members, union
 from fasttrack.audit.program import Immediate, Instruction, Register
 
@@ -125,12 +126,15 @@ class Instances:
         beside: of each point, a mask over `points`.
         mask: threads that may be at each point.
         tokens: what they hold; None where they end.
+        stayed: of a point of the barrier and one at which threads end, those that can not have
+            ended there while others are at the first; pairs without any are left out.
     """
 
     points: list[Key]
     beside: list[int]
     mask: list[int]
     tokens: list[Tokens | None]
+    stayed: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
 
 def instances(graph: Graph, barrier: Barrier) -> Instances:
@@ -160,7 +164,21 @@ def instances(graph: Graph, barrier: Barrier) -> Instances:
         here, there = waiting.popleft()
         if here != there:
             pair(after[here], after[there])
-    return Instances(points, beside, mask, tokens)
+    return Instances(points, beside, mask, tokens, dict(_stayed(graph, points, tokens)))
+
+
+def _stayed(
+    graph: Graph, points: list[Key], tokens: list[Tokens | None]
+) -> Iterator[tuple[tuple[int, int], int]]:
+    """The pairs of `Instances.stayed`."""
+    for other, left in enumerate(points):
+        ended = (graph.nodes[left].ended or {}) if tokens[other] is None else {}
+        limits = bounds(graph.context, ended)
+        for at, key in enumerate(points) if limits else ():
+            here = graph.nodes[key].state.facts
+            mask = union(who for name, who in limits.items() if here.get(name) is (not ended[name]))
+            if tokens[at] is not None and mask:
+                yield (at, other), mask
 
 
 Point = tuple[Key, bool]

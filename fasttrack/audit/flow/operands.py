@@ -109,6 +109,8 @@ class Context:
         pointers: memory that pointers in shared memory may point to; found while looking.
         followed: whether such a pointer may have been read.
         distances: `DISTANCE`, if a word calculated from pointers may lie in shared memory.
+        unwrapped: no index is taken to be too large for its word.
+        carried: whether it matters if one is; found while looking.
     """
 
     layout: Layout
@@ -118,6 +120,8 @@ class Context:
     pointers: frozenset[Base] = frozenset()
     followed: bool = False
     distances: frozenset[Base] = frozenset()
+    unwrapped: bool = False
+    carried: bool = False
     constants: dict[int, Value] = field(default_factory=dict)
     splits: dict[int, Split] = field(default_factory=dict)
     slots: dict[int, tuple[int, ...]] = field(default_factory=dict)

@@ -200,6 +200,7 @@ class Walker:
         opcode, calls, after = last.opcode, key[2], last.address + BYTES
         if opcode in ENDS:
             node.events.append(Event(Does.EXIT, last, state.tokens, state.mask))
+            node.end(state.facts)
             return []
         if is_trap(last):
             return []

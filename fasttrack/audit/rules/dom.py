@@ -24,6 +24,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         if wrong:
             words = _words(facts, wrong[0])
             sure = facts.sure(event) or len(wrong) == len(places)
+            if sure and not _is_early(facts.unwrapped, event.instruction.address):
+                words, sure = _if_it_wraps(words), False
             yield facts.finding(RULE, (key, event), words, wrong[0].name, sure)
         elif early:
             yield facts.finding(RULE, (key, event), _UNKNOWN, early[0].name, sure=False)
@@ -38,6 +40,16 @@ def in_time(facts: Facts, event: Event, place: Place) -> bool:
     if place.holds is None:
         return all(token in event.tokens for token in everything(facts))
     return True
+
+
+def _is_early(facts: Facts, address: int) -> bool:
+    """Whether some thread may do the read at an address too early."""
+    return any(
+        not in_time(facts, event, place)
+        for _, event in facts.those(Does.READ)
+        if event.instruction.address == address
+        for place in facts.places(event)
+    )
 
 
 def _mailbox_in_time(facts: Facts, event: Event, place: Place) -> bool:
@@ -86,6 +98,15 @@ def _words(facts: Facts, place: Place) -> tuple[str, str, str]:
         f"{place.name} ({place.holds}) is read before {what}",
         f"the read after {what}",
         fix + also,
+    )
+
+
+def _if_it_wraps(words: tuple[str, str, str]) -> tuple[str, str, str]:
+    saw, want, _ = words
+    return (
+        f"{saw}, if the index by which threads leave is too large for its word in some of a block",
+        want,
+        "let threads wait before any leave, or leave by blockIdx.x * blockDim.x + threadIdx.x",
     )
 
 

@@ -31,6 +31,7 @@ from fasttrack.audit.flow import (
     meetings,
     memory,
     operands,
+    staying,
     step,
     together,
     values,
@@ -136,6 +137,13 @@ MUTANTS: dict[str, tuple[Any, str, Any]] = {
     "any branch leaves a spin": (walk, "leaves_spin", lambda *_: True),
     "no branch leaves a spin": (walk, "leaves_spin", lambda *_: False),
     "the first round of a loop is like all others": (walk, "around_loops", _second),
+    "who is past the end leaves alone": (meetings, "bounds", lambda *_: {}),
+    "who leaves is past the end": (
+        meetings, "bounds", lambda context, ended: dict.fromkeys(ended, context.threads.everyone),
+    ),
+    "the first threads leave last": (staying, "_leave_first", lambda *_, **__: False),
+    "no index is too large for its word": (staying._Sum, "carries", False),
+    "any index is too large for its word": (facts.Facts, "unwrapped", property(lambda one: one)),
     "a byte of a word is the word": (conditions, "lowest_byte", lambda *_: None),
     "an mbarrier passes on in any phase": (
         walk, "phase_tokens",

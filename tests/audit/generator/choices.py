@@ -86,6 +86,8 @@ def draw(random: Random) -> Choices:
     if leave == "before" and (read in ("bulk", "tensor") or barrier not in ("none", "sync")):
         leave = "after"  # or threads would wait for ones that left
     roles = random.random() < 0.15
+    if leave == "before" and roles and barrier != "none":
+        leave = "after"
     put = random.choice(("plain",) * 9 + ("bulk", "bulk", "bulk-read"))
     trigger = random.choice(("none",) * 9 + ("met", "one") * 2 + ("early",) * 2
                             + ("end", "middle", "part"))  # fmt: skip
