@@ -26,7 +26,7 @@ _NAMING = re.compile(r"attr|globals|locals|vars|__dict__")
 _STRINGS = frozenset(["f", "r", "b", "u", "fr", "rf", "br", "rb", "F", "R", "B"])
 """What may stand before a text."""
 _WITHOUT_VALUES = re.compile(
-    r"\n[ \t]*+(?:(?:async[ \t]++)?def[ \t]++\w++[ \t]*+\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)"
+    r"\n[ \t]*+(?:(?:async[ \t]++)?def[ \t]++\w++[ \t]*+\([^()]*+(?:\([^()]*+\)[^()]*+)*\)"
     r"[^\n=]*:(?=[ \t]*+\n)"
     r"|class[ \t]++\w++[ \t]*+(?:\([^()=]*+\))?[ \t]*+:(?=[ \t]*+\n)"
     r"|class[ \t][^\n=]*:(?=[ \t]*\n)"

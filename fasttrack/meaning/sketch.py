@@ -39,7 +39,7 @@ _SPECIAL = re.compile(
 _ENUM = re.compile(
     r"\n[ \t]*+class[ \t]++\w++\((?:enum\.)?(?:Int|Str)?Enum\):[ \t]*+"
     r"(?:\n(?=\s|\Z)[ \t]*+(?:(?:\w++[ \t]*+=[ \t]*+)?"
-    r"(?:[\"'][^\"'\n]*+[\"']|-?[\d.]++|(?:enum\.)?auto\(\)))?[ \t]*+)*+(?=\n[^ \t\n]|\Z)"
+    r"(?:[\"'][^\"'\n]*+[\"']|-?[\d.]++|(?:enum\.)?auto\(\)))?[ \t]*+)*(?=\n[^ \t\n]|\Z)"
 )
 """An enumeration of numbers and texts, and of nothing that is called."""
 _TYPES = frozenset(

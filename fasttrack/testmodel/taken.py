@@ -12,10 +12,10 @@ from functools import cached_property
 
 _STATEMENT = re.compile(
     rb"^[ \t]*(?:from[ \t]+(?P<module>[.\w]+)[ \t]+import[ \t]*+"
-    rb"(?P<names>\((?:[^()#]++|#[^\n]*+)*+\)|[^\s(][^\n(]*+)|import[ \t]+(?P<modules>[^\n]+))",
+    rb"(?P<names>\((?:[^()#]++|#[^\n]*+)*\)|[^\s(][^\n(]*+)|import[ \t]+(?P<modules>[^\n]+))",
     re.MULTILINE,
 )
-_IMPORT = re.compile(rb"\bimport\b(?:[ \t]*\((?:[^()#]++|#[^\n]*+)*+)?")
+_IMPORT = re.compile(rb"\bimport\b(?:[ \t]*\((?:[^()#]++|#[^\n]*+)*)?")
 _OTHERWISE = (
     b"importlib", b"__import__", b"import_module", b"pytest_plugins", b"runpy", b"sys.modules",
 )  # fmt: skip

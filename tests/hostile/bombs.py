@@ -9,7 +9,7 @@ from pathlib import Path
 from fasttrack.evidence.packed import pack
 from fasttrack.testing import Content
 from tests.engine import KERNEL, MANIFEST
-from tests.hostile.case import NEEDS_EVIDENCE, ORDINARY, Arguments, Hostile, manifest, topic
+from tests.hostile.case import ORDINARY, Arguments, Hostile, manifest, topic
 
 STORE = "manifests/evidence/"
 BYTES = 300_000_000
@@ -49,5 +49,5 @@ def _zeros() -> bytes:
 CASES = (
     Hostile("bombs among the evidence", _brought, ORDINARY, "more unpacked bytes"),
     Hostile("bombs of short lines", _lines, ORDINARY, "2,600,000 lines"),
-    Hostile("bombs in a folder that was handed in", _handed_in, NEEDS_EVIDENCE, "needs-evidence"),
+    Hostile("bombs in a folder that was handed in", _handed_in, ORDINARY, "a store of over"),
 )

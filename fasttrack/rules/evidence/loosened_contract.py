@@ -48,6 +48,7 @@ class LoosenedContract(Rule):
     slug = "loosened-contract"
     title = "contracts of audited kernels are not loosened unseen"
     level = Level.ROUTE
+    waivable = False
     refuses = (
         "A contract of audited machine code that says anew that memory is static, that a kernel is "
         "not launched early, that an early trigger is safe, which flag guards or announces what, "

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from random import Random
 
+import yaml
+
 from fasttrack.evidence.coverage import GRACE_DAYS
 from fasttrack.evidence.status import Status
 from fasttrack.manifest.cells import CellId
@@ -17,7 +19,7 @@ from tests.evidence.lanes import RUN_DAY
 
 from .dependencies import Dependencies, Depends
 from .one_byte import changed, elsewhere
-from .scratch import Scratch, Told
+from .scratch import MANIFEST, ROOT, Scratch, Told
 
 LATE = RUN_DAY.date() + timedelta(days=GRACE_DAYS + 1)
 """The first day on which a changed boundary is no longer borne."""
@@ -25,6 +27,9 @@ SOURCES = frozenset({".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".pyx", "
 """Ends of files that the second reading does not follow."""
 ELSEWHERE = 30
 """Files outside all units that are changed."""
+WIRED = frozenset(
+    one["path"] for one in yaml.safe_load((ROOT / MANIFEST).read_text("utf-8"))["code"]["wiring"]
+)
 Statuses = Mapping[CellId, Status]
 
 
@@ -93,7 +98,7 @@ def test_one_byte_of_the_boundary_is_told_and_borne_for_a_while_but_never_stale(
     scratch: Scratch, own: Dependencies
 ) -> None:
     found = set().union(*(unit.boundary for unit in own.units.values()))
-    boundary = sorted(found | scratch.listed()[1])
+    boundary = sorted((found | scratch.listed()[1]) - WIRED)
     # The first of them only the oracle imports, the second only a `conftest.py`.
     assert {"kimi_k3/mxfp4.py", "kimi_k3/random_init.py"} <= set(boundary)
     wrong = {}
@@ -110,8 +115,17 @@ def test_one_byte_of_the_boundary_is_told_and_borne_for_a_while_but_never_stale(
     assert len(boundary) >= 30
 
 
+def test_one_byte_of_a_wired_file_makes_every_cell_stale(
+    scratch: Scratch, own: Dependencies
+) -> None:
+    assert WIRED
+    want = dict.fromkeys(scratch.cells, Status.STALE)
+    for path in sorted(WIRED):
+        assert difference(scratch.told(scratch.topic(changed(own.commit, path)[0])), want) == []
+
+
 def test_one_byte_elsewhere_changes_nothing(scratch: Scratch, own: Dependencies) -> None:
-    others = elsewhere(own)
+    others = [path for path in elsewhere(own) if path not in WIRED]
     chosen = Random(0).sample(others, ELSEWHERE)
     # Of each sort of file at least one: beside the inputs, and in the checker itself.
     for start in ("tests/kimi_k3/", "kimi_k3/decode/", "fasttrack/", "docs/", "scripts/"):
